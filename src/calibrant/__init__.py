@@ -1,0 +1,54 @@
+"""Calibrant: does a model know what it does not know?
+
+    import calibrant as cal
+    preds = cal.Classification.from_logits(logits, labels)
+    print(cal.evaluate(preds))
+
+Names are loaded when they are first used (PEP 562), so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calibrant.errors import CalibrantError as CalibrantError
+    from calibrant.errors import CalibrantWarning as CalibrantWarning
+    from calibrant.evaluation.evaluate import evaluate as evaluate
+    from calibrant.evaluation.evaluate import measure as measure
+    from calibrant.evaluation.result import Evaluation as Evaluation
+    from calibrant.predictions.classification import Classification as Classification
+    from calibrant.predictions.files.reading import read as read
+    from calibrant.predictions.files.writing import write as write
+    from calibrant.predictions.judged import Judged as Judged
+    from calibrant.registry import metrics as metrics
+    from calibrant.registry.estimate import Estimate as Estimate
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "CalibrantError": "calibrant.errors",
+    "CalibrantWarning": "calibrant.errors",
+    "Classification": "calibrant.predictions.classification",
+    "Estimate": "calibrant.registry.estimate",
+    "Evaluation": "calibrant.evaluation.result",
+    "Judged": "calibrant.predictions.judged",
+    "evaluate": "calibrant.evaluation.evaluate",
+    "measure": "calibrant.evaluation.evaluate",
+    "metrics": "calibrant.registry",
+    "read": "calibrant.predictions.files.reading",
+    "write": "calibrant.predictions.files.writing",
+}
+
+__all__ = sorted([*_HOMES, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,104 @@
+"""Errors of binned pairs (p, y): sums per bin, the expected calibration error in its norms, the reliability curve.
+
+ECE = Σ_b n_b/N |ȳ_b − p̄_b| (Naeini, Cooper & Hauskrecht 2015); the l2 norm is the root of Σ_b n_b/N (ȳ_b − p̄_b)², the
+max norm the largest gap (MCE). The plug-in is biased upwards: a perfect model has a positive ECE at any finite n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.kernels.exact import BLOCK
+from calibrant.kernels.loops.sums import TERMS, bin_limbs
+
+SHRINKAGE_ROWS = 2.0
+"""Pseudo-rows at the model's own probability that steady the variance of a bin."""
+
+
+class BinSums:
+    """Order-independent sums of each bin: weight, p, y, and (with `spread`) the squares that the variance needs."""
+
+    def __init__(self, bins: int, largest_weight: float = 1.0, spread: bool = True) -> None:
+        """No rows yet; weights are held as shares of the largest."""
+        self.limbs = np.zeros((bins, TERMS, 2), object)
+        self.rows = np.zeros(bins, np.int64)
+        self.largest_weight, self.spread = largest_weight, spread
+
+    def add(self, p: np.ndarray, y: np.ndarray, weights: np.ndarray | None, bins: np.ndarray) -> None:
+        """Add rows with known bins."""
+        w = np.empty(0) if weights is None else weights / self.largest_weight
+        for start in range(0, len(p), BLOCK):
+            part = slice(start, start + BLOCK)
+            limbs = np.zeros(self.limbs.shape, np.int64)
+            bin_limbs(p[part], y[part], w[part], bins[part], limbs, self.rows, self.spread)
+            self.limbs = self.limbs + limbs
+
+    def merge(self, other: BinSums) -> None:
+        """Add the rows of another set of sums over the same bins."""
+        self.limbs = self.limbs + other.limbs
+        self.rows = self.rows + other.rows
+
+    def table(self) -> BinTable:
+        """The sums as arrays over bins."""
+        totals = self.limbs[..., 0] * (1 << 40) + self.limbs[..., 1]
+        return BinTable(self.rows, *(totals / (1 << 60)).astype(np.float64).T)
+
+
+@dataclass(frozen=True)
+class BinTable:
+    """Sums per bin as arrays (B,); Σw, Σwp, Σwy, Σw², Σw²d, Σw²d² with d = y − p."""
+
+    rows: np.ndarray
+    w: np.ndarray
+    wp: np.ndarray
+    wy: np.ndarray
+    ww: np.ndarray
+    wwd: np.ndarray
+    wwdd: np.ndarray
+
+    @property
+    def share(self) -> np.ndarray:
+        """Weight of each bin, n_b/N where every row counts once."""
+        return self.w / self.w.sum()
+
+    @property
+    def signed(self) -> np.ndarray:
+        """n_b/N·(ȳ_b − p̄_b): the gap of each bin times its share."""
+        return (self.wy - self.wp) / self.w.sum()
+
+    def variance(self) -> np.ndarray:
+        """Variance of `signed` for independent rows, steadied by two pseudo-rows at the model's probability."""
+        filled = np.where(self.w > 0, self.w, 1.0)
+        gap = (self.wy - self.wp) / filled
+        mean_p = self.wp / filled
+        squares = self.wwdd - 2.0 * gap * self.wwd + gap**2 * self.ww
+        steady = SHRINKAGE_ROWS * np.clip(mean_p * (1.0 - mean_p), 0.0, None)
+        scale = self.rows / (self.rows + SHRINKAGE_ROWS)
+        mean_square = self.ww / np.where(self.rows > 0, self.rows, 1)
+        return np.where(self.w > 0, (squares + steady * mean_square) * scale, 0.0) / self.w.sum() ** 2
+
+
+Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From signed shares (…, B) and shares (B,) to values (…)."""
+
+
+def l1(signed: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Σ_b |signed_b|."""
+    del share
+    return np.abs(signed).sum(axis=-1)
+
+
+def l2(signed: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """(Σ_b signed_b²/share_b)^½."""
+    return np.sqrt((signed**2 / np.where(share > 0, share, np.inf)).sum(axis=-1))
+
+
+def largest(signed: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """max_b |signed_b|/share_b."""
+    return (np.abs(signed) / np.where(share > 0, share, np.inf)).max(axis=-1)
+
+
+NORMS: dict[str, Statistic] = {"l1": l1, "l2": l2, "max": largest}

@@ -1,0 +1,23 @@
+"""calibrant demo: the bundled predictions of a real ensemble, judged clean, under shift and out of distribution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    out: Annotated[str, typer.Option("--out", "-o", help="Folder for the evaluation and the page.")] = "calibrant-demo",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Judge 20 small networks on handwritten digits: clean, rotated and noised, and on glyphs that are no digits."""
+    from calibrant.cli.output import progress_bar
+    from calibrant.demo import run_demo
+
+    with progress_bar(quiet) as progress:
+        evaluation, files = run_demo(Path(out), progress)
+    if not quiet:
+        typer.echo(evaluation)
+        typer.echo("\nwritten: " + ", ".join(str(file) for file in files))

@@ -1,0 +1,66 @@
+"""The program `calibrant`: its commands, and what becomes of errors.
+
+Exit codes: 0 done; 2 bad input or usage; 3 an internal error; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from calibrant import __version__
+from calibrant.cli import demo, describe, evaluate, metrics
+from calibrant.errors import CalibrantError
+
+app = typer.Typer(
+    name="calibrant",
+    help="Does a model know what it does not know? Judge the predictive uncertainty of any model.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("evaluate")(evaluate.command)
+app.command("describe")(describe.command)
+app.command("metrics")(metrics.command)
+app.command("demo")(demo.command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"calibrant {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    ),
+) -> None:
+    """Does a model know what it does not know? Judge the predictive uncertainty of any model."""
+    del version
+
+
+def run() -> None:
+    """Run the program; every expected failure is one line on stderr."""
+    try:
+        app()
+    except CalibrantError as error:
+        _fail(f"calibrant: {error}", error.exit_code)
+    except KeyboardInterrupt:
+        _fail("calibrant: interrupted", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except MemoryError:
+        _fail(
+            "calibrant: expected to fit into memory, but it is exhausted; evaluate fewer rows at a time",
+            2,
+        )
+
+
+def _fail(message: str, code: int) -> None:
+    typer.echo(message, err=True)
+    sys.exit(code)

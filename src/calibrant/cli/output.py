@@ -1,0 +1,80 @@
+"""Where results go: stdout or files, in the form that was asked for. Progress goes to stderr and only to a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from calibrant.errors import UsageError, did_you_mean, show
+
+if TYPE_CHECKING:
+    from calibrant.evaluation.result import Evaluation
+
+FORMATS = ("table", "json", "csv", "markdown", "latex")
+
+
+def check_format(name: str) -> str:
+    """The format, or an error that lists them."""
+    if name not in FORMATS:
+        raise UsageError(
+            "--format",
+            expected=", ".join(FORMATS),
+            came=f"got {show(name)}",
+            do=did_you_mean(name, FORMATS),
+        )
+    return name
+
+
+def write_outputs(
+    evaluation: Evaluation, *, form: str, json_path: str | None, html_path: str | None, quiet: bool
+) -> None:
+    """Files first, so that a broken pipe loses nothing; then what is printed."""
+    if json_path and json_path != "-":
+        evaluation.save(json_path)
+    if html_path:
+        from calibrant.reporting.page import write_page
+
+        write_page(evaluation, Path(html_path))
+    if json_path == "-":
+        typer.echo(evaluation.dumps())
+    elif not quiet:
+        typer.echo(render(evaluation, form))
+
+
+def render(evaluation: Evaluation, form: str) -> str:
+    """The evaluation in one of the formats."""
+    from calibrant.evaluation import tables
+
+    if form == "json":
+        return evaluation.dumps()
+    writers: dict[str, Callable[[Evaluation], str]] = {
+        "table": tables.as_text,
+        "csv": tables.as_csv,
+        "markdown": tables.as_markdown,
+        "latex": tables.as_latex,
+    }
+    return writers[form](evaluation)
+
+
+@contextmanager
+def progress_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar over inputs, on a terminal only; it is gone when the work is done."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting (the first run compiles)", total=None)
+
+        def advance(name: str, done: int, total: int) -> None:
+            bar.update(task, description=name or "writing", completed=done, total=total)
+
+        yield advance

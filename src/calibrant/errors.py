@@ -1,0 +1,89 @@
+"""What can go wrong, drawn as a tree. Every message says what was expected, what came and what to do.
+
+CalibrantError
+├── InputError          the data given is not what it was declared to be      (exit code 2)
+│   ├── FileError       a file cannot be read as predictions
+│   ├── ShapeError      an array has the wrong shape or length
+│   ├── ValuesError     an array holds values that its declaration forbids
+│   └── LabelsError     the labels do not fit the predictions
+├── UsageError          a name, option or setting that does not exist          (exit code 2)
+│   └── NotApplicable   a metric that these predictions cannot give
+├── WriteError          a result could not be written; nothing was left behind (exit code 2)
+└── MissingExtra        an optional dependency is not installed                (exit code 2)
+
+CalibrantWarning        something was done that the user should know of
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class CalibrantError(Exception):
+    """The root of the tree; its message is always one line."""
+
+    exit_code = 2
+
+    def __init__(self, subject: str, *, expected: str, came: str, do: str) -> None:
+        """Compose `subject: expected …, but …; …` and strip what a terminal could misread."""
+        self.subject, self.expected, self.came, self.do = subject, expected, came, do
+        super().__init__(plain(f"{subject}: expected {expected}, but {came}; {do}"))
+
+
+class InputError(CalibrantError, ValueError):
+    """The data given is not what it was declared to be."""
+
+
+class FileError(InputError):
+    """A file cannot be read as predictions."""
+
+
+class ShapeError(InputError):
+    """An array has the wrong shape or length."""
+
+
+class ValuesError(InputError):
+    """An array holds values that its declaration forbids."""
+
+
+class LabelsError(InputError):
+    """The labels do not fit the predictions."""
+
+
+class UsageError(CalibrantError, ValueError):
+    """A name, option or setting that does not exist."""
+
+
+class NotApplicable(UsageError):
+    """A metric that these predictions cannot give; an evaluation lists it under `skipped`."""
+
+
+class WriteError(CalibrantError, OSError):
+    """A result could not be written; nothing half-written was left behind."""
+
+
+class MissingExtra(CalibrantError, ImportError):
+    """An optional dependency is not installed."""
+
+
+class CalibrantWarning(UserWarning):
+    """Something was done that the user should know of."""
+
+
+def plain(text: str, limit: int = 600) -> str:
+    """The text on one line, without control characters, cut to `limit` characters."""
+    cleaned = "".join(c if c.isprintable() else " " for c in text)
+    return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
+
+
+def show(value: object, limit: int = 60) -> str:
+    """A value as it is quoted in a message: plain, short, in quotation marks."""
+    return f"'{plain(str(value), limit)}'"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt name, or the whole list where nothing is close."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"did you mean {show(close[0])}?" if close else f"choose from {', '.join(names)}"

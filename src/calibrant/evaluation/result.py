@@ -1,0 +1,168 @@
+"""The stored evaluation: the JSON of the contract as an object, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from calibrant.errors import FileError, UsageError, did_you_mean, plain, show
+from calibrant.predictions.base import Note
+from calibrant.predictions.files.writing import atomic_write
+from calibrant.registry.estimate import Estimate
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows that share a value of a column."""
+
+    by: str
+    value: Any
+    n: int
+    metrics: Mapping[str, Estimate]
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in an evaluation file."""
+        metrics = {spec: estimate.to_json() for spec, estimate in self.metrics.items()}
+        return {"by": self.by, "value": self.value, "n": self.n, "metrics": metrics}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was found for one input."""
+
+    input: str
+    metrics: Mapping[str, Estimate]
+    groups: tuple[Group, ...] = ()
+    curves: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, spec: str) -> Estimate:
+        if spec not in self.metrics:
+            reason = self.skipped.get(spec)
+            hint = f"it was skipped: {reason}" if reason else did_you_mean(spec, self.metrics)
+            raise UsageError("result", expected="a metric that was computed", came=f"got {show(spec)}", do=hint)
+        return self.metrics[spec]
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in an evaluation file; parts that do not apply are left out."""
+        out: dict[str, Any] = {
+            "input": self.input,
+            "metrics": {spec: estimate.to_json() for spec, estimate in self.metrics.items()},
+        }
+        if self.curves:
+            out["curves"] = {name: dict(columns) for name, columns in self.curves.items()}
+        if self.groups:
+            out["groups"] = [group.to_json() for group in self.groups]
+        return out | {"skipped": dict(self.skipped)}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Results of one or more inputs, with the settings that made them and what should be known of them."""
+
+    version: str
+    settings: Mapping[str, Any]
+    inputs: tuple[Mapping[str, Any], ...]
+    results: tuple[Result, ...]
+    warnings: tuple[Note, ...] = ()
+
+    def __getitem__(self, key: str) -> Any:
+        """The estimate of a metric where there is one input; the result of an input by name."""
+        for result in self.results:
+            if result.input == key:
+                return result
+        if len(self.results) == 1:
+            return self.results[0][key]
+        names = [result.input for result in self.results]
+        raise UsageError(
+            "evaluation",
+            expected="the name of an input",
+            came=f"got {show(key)}",
+            do=did_you_mean(key, names),
+        )
+
+    # ------------------------------------------------------------------------------------- files
+    def to_json(self) -> dict[str, Any]:
+        """The contract's JSON as Python objects."""
+        return {
+            "schema": SCHEMA,
+            "version": self.version,
+            "settings": dict(self.settings),
+            "inputs": [dict(item) for item in self.inputs],
+            "results": [result.to_json() for result in self.results],
+            "warnings": [vars(note) for note in self.warnings],
+        }
+
+    def dumps(self) -> str:
+        """The contract's JSON as text."""
+        return json.dumps(self.to_json(), indent=1, allow_nan=False)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the JSON, whole or not at all."""
+        path = Path(path)
+        with atomic_write(path) as stream:
+            stream.write((self.dumps() + "\n").encode())
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Evaluation:
+        """Read what `save` has written."""
+        path = Path(path)
+        try:
+            return cls.from_json(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            reason = getattr(error, "strerror", None) or f"{type(error).__name__} {error}"
+            raise FileError(
+                str(path),
+                expected=f"an evaluation written by calibrant (schema {SCHEMA})",
+                came=f"it cannot be read ({plain(reason, 100)})",
+                do="make it with `calibrant evaluate FILE --json OUT`",
+            ) from error
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Evaluation:
+        """The evaluation that was written."""
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"schema {data['schema']}")
+        return cls(
+            version=data["version"],
+            settings=data["settings"],
+            inputs=tuple(data["inputs"]),
+            results=tuple(_result(item) for item in data["results"]),
+            warnings=tuple(Note(**item) for item in data["warnings"]),
+        )
+
+    # ----------------------------------------------------------------------------------- display
+    def __str__(self) -> str:
+        from calibrant.evaluation.tables import as_text
+
+        return as_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from calibrant.evaluation.tables import as_html
+
+        return as_html(self)
+
+
+def _result(data: dict[str, Any]) -> Result:
+    groups = tuple(
+        Group(item["by"], item["value"], item["n"], _estimates(item["metrics"])) for item in data.get("groups", [])
+    )
+    return Result(
+        data["input"],
+        _estimates(data["metrics"]),
+        groups,
+        data.get("curves", {}),
+        data.get("skipped", {}),
+    )
+
+
+def _estimates(data: dict[str, Any]) -> dict[str, Estimate]:
+    return {spec: Estimate.from_json(item) for spec, item in data.items()}

@@ -1,0 +1,97 @@
+"""Intervals of means, shares and rankings.
+
+Means: Student's t, corrected for skewness by Hall's (1992) monotone transformation; shares of right answers: Wilson
+(1927); ROC AUC: DeLong, DeLong & Clarke-Pearson (1988) on the logit scale.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Both ends, and how they were found."""
+
+    low: float
+    high: float
+    method: str
+
+
+NONE = Interval(math.nan, math.nan, "none")
+
+
+def t_quantile(level: float, degrees: int) -> float:
+    """The central quantile of Student's t for a confidence level."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.5 + level / 2))
+
+
+def normal_quantile(level: float) -> float:
+    """The central quantile of the normal distribution for a confidence level."""
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + level / 2))
+
+
+def studentised(mean: float, error: float, skewness: float, n: int, level: float) -> Interval:
+    """Student's t of n independent terms, corrected for their skewness (Hall 1992); undefined from one term.
+
+    With a = γ/(3√n), Hall's h(T) = T + aT² + a²T³/3 + a/2 is nearly normal; its inverse is explicit.
+    """
+    if n < 2 or not (math.isfinite(mean) and math.isfinite(error)):
+        return NONE
+    t, a = t_quantile(level, n - 1), skewness / (3.0 * math.sqrt(n))
+    if not math.isfinite(a) or abs(a) < 1e-9:
+        return Interval(mean - t * error, mean + t * error, "studentised")
+
+    def inverse(x: float) -> float:
+        return (math.cbrt(1.0 + 3.0 * a * (x - a / 2.0)) - 1.0) / a
+
+    return Interval(mean - inverse(t) * error, mean - inverse(-t) * error, "studentised-hall")
+
+
+def wilson(share: float, n: float, level: float) -> Interval:
+    """Wilson's interval of a share of n independent rows; n may be an effective number."""
+    z = normal_quantile(level)
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return Interval(max(centre - half, 0.0), min(centre + half, 1.0), "wilson")
+
+
+def delong(score: np.ndarray, positive: np.ndarray, auc: float, level: float) -> Interval:
+    """From the variance of the placement values of positives and negatives, on the logit scale."""
+    inside, outside = score[positive], score[~positive]
+    m, n = len(inside), len(outside)
+    if m < 2 or n < 2 or not 0.0 < auc < 1.0:
+        return NONE
+    ranks = _mid_ranks(np.concatenate([inside, outside]))
+    placed_in = (ranks[:m] - _mid_ranks(inside)) / n
+    placed_out = 1.0 - (ranks[m:] - _mid_ranks(outside)) / m
+    error = math.sqrt(placed_in.var(ddof=1) / m + placed_out.var(ddof=1) / n)
+    half = normal_quantile(level) * error / (auc * (1 - auc))
+    centre = math.log(auc / (1 - auc))
+    return Interval(_expit(centre - half), _expit(centre + half), "delong-logit")
+
+
+def percentile(replicates: np.ndarray, level: float) -> Interval:
+    """The central share of resampled values."""
+    finite = replicates[np.isfinite(replicates)]
+    if finite.size < 20:
+        return NONE
+    low, high = np.quantile(finite, [0.5 - level / 2, 0.5 + level / 2])
+    return Interval(float(low), float(high), "poisson-bootstrap")
+
+
+def _mid_ranks(x: np.ndarray) -> np.ndarray:
+    """Ranks from 1, equal values sharing their mean rank."""
+    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    return (counts.cumsum() - (counts - 1) / 2.0)[inverse]
+
+
+def _expit(x: float) -> float:
+    return 1.0 / (1.0 + math.exp(-x))

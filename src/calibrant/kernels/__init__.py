@@ -1,0 +1,1 @@
+"""The hot loops and their typed doors. Nothing outside this folder knows what runs behind them."""

@@ -1,0 +1,96 @@
+"""How kernels are compiled, where the compiled code is kept, and how rows are shared among threads.
+
+Compiled code is unpickled when it is loaded, so it lives in a folder that only its owner can write to, named after
+the sources it was made from; where no such folder can be had it is not kept. Threads are plain Python threads over
+spans of rows (the kernels release the interpreter lock): no threading layer to choose, nothing that a fork or a second
+caller could upset, and each further kernel compiles in half the time of a parallel one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import njit
+
+SERIAL_BELOW = 1 << 20
+"""Elements under which starting threads costs more than it saves."""
+
+SUMS = {"reassoc", "contract", "arcp", "nsz"}
+"""Floating-point liberties that let a reduction use vectors; NaN and infinity keep their meaning."""
+
+
+@cache
+def cache_folder() -> str | None:
+    """The private folder for compiled kernels, or None where none can be had."""
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
+    digest = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    folder = Path(root) / "calibrant" / f"kernels-{digest}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return str(folder) if _is_private(folder) and os.access(folder, os.W_OK) else None
+    except (OSError, RuntimeError):
+        return None
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether the folder and its parent are ours and closed to other writers."""
+    for path in (folder, folder.parent):
+        info = path.stat()
+        if hasattr(os, "getuid") and info.st_uid != os.getuid():
+            return False
+        if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return False
+    return True
+
+
+def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Numba's njit without the interpreter lock, its compiled form kept in `cache_folder()`."""
+
+    def compile_lazily(function: Callable[..., Any]) -> Any:
+        folder = cache_folder()
+        if folder is None:
+            return njit(nogil=True, **options)(function)
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = folder  # read once, when the function is decorated
+        try:
+            return njit(nogil=True, cache=True, **options)(function)
+        finally:
+            numba.config.CACHE_DIR = before
+
+    return compile_lazily
+
+
+def available_threads() -> int:
+    """`CALIBRANT_THREADS`, or the processors that this process may use."""
+    wanted = os.environ.get("CALIBRANT_THREADS", "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """One pool per size and process: a forked child must not wait for its parent's threads."""
+    del process
+    return ThreadPoolExecutor(threads, thread_name_prefix="calibrant")
+
+
+def over_rows(work: Callable[[int, int], None], n: int, elements: int, threads: int | None = None) -> None:
+    """Run `work(start, stop)` over spans of the n rows, in threads where the input is large."""
+    count = min(threads or available_threads(), n)
+    if count <= 1 or elements < SERIAL_BELOW:
+        work(0, n)
+        return
+    edges = [n * k // count for k in range(count + 1)]
+    spans = list(itertools.pairwise(edges))
+    list(_pool(count, os.getpid()).map(lambda span: work(*span), spans))

@@ -1,0 +1,1 @@
+"""The hot loops, compiled by Numba. Nothing here checks its arguments: `calibrant.kernels` does."""

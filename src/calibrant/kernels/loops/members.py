@@ -1,0 +1,324 @@
+"""One pass over the rows of all members: the averaged prediction, and what the members say beside it.
+
+Notation: z (M, N, C); p_m the member's probabilities, p = mean_m p_m. A group of rows is carried through all members
+before the next group is begun, so that the running mean stays in the cache and (N, C) is never stored unless asked for.
+Label probabilities are averaged in log space: a label that every member finds impossible keeps a finite log score.
+"""
+
+import numpy as np
+
+from calibrant.kernels.jit import SUMS, kernel
+from calibrant.kernels.loops.floats import (
+    LOWEST_64,
+    at_least_lowest,
+    exp64,
+    fast_exp,
+    fast_log,
+    like,
+    log64,
+)
+from calibrant.kernels.loops.softmax import (
+    CONFIDENCE,
+    ENTROPY,
+    LABEL,
+    LOG_LABEL,
+    LSE,
+    SUM_SQUARES,
+    TINY,
+    W,
+    clear,
+    row_extent,
+    tile_extent,
+    turn,
+)
+
+EXPECTED_ENTROPY = 6
+VARIATION_RATIO = 7
+WORST_LSE = 8
+MEMBER_FIELDS = 9
+
+
+@kernel(fastmath=SUMS)
+def _exp_row(r, m, e):
+    s0, s1 = like(m, 0), like(m, 0)
+    first = np.int32(r.size)
+    for k in range(r.size):
+        d = at_least_lowest(r[k] - m)
+        v = fast_exp(d)
+        e[k] = v
+        s0 += v
+        s1 += v * d
+        first = min(first, np.int32(k) if r[k] == m else np.int32(r.size))
+    return s0, s1, first
+
+
+@kernel(fastmath=SUMS)
+def _prob_row(r, m, e):
+    s0, s1 = like(m, 0), like(m, 0)
+    first = np.int32(r.size)
+    for k in range(r.size):
+        v = r[k]
+        e[k] = v
+        s0 += v
+        s1 += v * fast_log(max(v, like(v, TINY)))
+        first = min(first, np.int32(k) if v == m else np.int32(r.size))
+    return s0, s1, first
+
+
+@kernel(fastmath=SUMS)
+def _add_scaled(total, e, scale):
+    for k in range(e.size):
+        total[k] += e[k] * scale
+
+
+@kernel(fastmath=SUMS)
+def _average_row(total, share):
+    """Divide by the number of members; Σp² and −Σp·log p of the result."""
+    squares, entropy = like(share, 0), like(share, 0)
+    for k in range(total.size):
+        p = total[k] * share
+        total[k] = p
+        squares += p * p
+        entropy -= p * fast_log(max(p, like(p, TINY)))
+    return squares, max(entropy, like(share, 0))
+
+
+@kernel()
+def _first_at(r, m):
+    """The first index at which r is m."""
+    k = 0
+    while k < r.size - 1 and r[k] != m:
+        k += 1
+    return k
+
+
+@kernel(fastmath=SUMS)
+def _exp_lanes(x, out):
+    for j in range(x.size):
+        out[j] = exp64(max(x[j], LOWEST_64))
+
+
+@kernel(fastmath={"contract"})
+def _log_mean_exp(values, rows, top, total):
+    """log mean_m exp(values[m, j]) for each j < rows, left in `total`; −inf where all are."""
+    for j in range(rows):
+        top[j] = -np.inf
+        total[j] = 0
+    for m in range(values.shape[0]):
+        row = values[m]
+        for j in range(rows):
+            top[j] = row[j] if row[j] > top[j] else top[j]
+    for m in range(values.shape[0]):
+        row = values[m]
+        for j in range(rows):
+            total[j] += exp64(max(row[j] - max(top[j], -1e300), LOWEST_64))
+    for j in range(rows):
+        mean = log64(total[j] / values.shape[0])
+        total[j] = top[j] + mean if top[j] > -np.inf else top[j]
+
+
+@kernel()
+def _close_group(z, is_probs, first, rows, pred, out, lse, log_label, votes, member_p):
+    """What is known of rows first … first + rows once their predicted classes are."""
+    members = z.shape[0]
+    x, y = np.empty(rows), np.empty(rows)
+    mean_lse, worst = np.zeros(rows), np.zeros(rows)
+    for m in range(members):
+        for j in range(rows):
+            at_pred = np.float64(z[m, first + j, pred[first + j]])
+            mean_lse[j] += lse[m, j]
+            worst[j] = lse[m, j] if abs(lse[m, j]) > abs(worst[j]) else worst[j]
+            x[j] = -lse[m, j] if is_probs else at_pred - lse[m, j]
+            y[j] = at_pred if is_probs else 1.0
+        _exp_lanes(x, x)
+        for j in range(rows):
+            member_p[m, first + j] = y[j] * x[j]
+    _log_mean_exp(log_label, rows, x, y)
+    for j in range(rows):
+        i = first + j
+        modal = 0
+        for c in range(votes.shape[1]):
+            modal = max(modal, votes[j, c])
+        out[LSE, i] = mean_lse[j] / members
+        out[WORST_LSE, i] = worst[j]
+        out[VARIATION_RATIO, i] = 1.0 - modal / members
+        out[LOG_LABEL, i] = y[j]
+        out[EXPECTED_ENTROPY, i] = max(out[EXPECTED_ENTROPY, i] / members, 0.0)
+        x[j] = y[j]
+    _exp_lanes(x, x)
+    for j in range(rows):
+        out[LABEL, first + j] = x[j] if y[j] > LOWEST_64 else y[j] * 0.0
+
+
+@kernel()
+def _log_of_label(r, label, lse, is_probs):
+    x = np.float64(r[label])
+    if not is_probs:
+        return x - lse
+    return log64(x) - lse if x > 0 else -np.inf
+
+
+@kernel()
+def _add_long_row(r, label, is_probs, e, total, votes):
+    """Add one member's row to the sums of its group: its log-sum-exp, log p(label), entropy, fault."""
+    top, low, odd = row_extent(r)
+    if odd or (is_probs and low < 0):
+        return 0.0, 0.0, 0.0, True
+    s0, s1, k = _prob_row(r, top, e) if is_probs else _exp_row(r, top, e)
+    _add_scaled(total, e, like(s0, 1.0 / s0))
+    votes[k] += 1
+    log_s0 = log64(np.float64(s0))
+    lse = log_s0 if is_probs else np.float64(top) + log_s0
+    at_label = _log_of_label(r, label, lse, is_probs) if label >= 0 else np.nan
+    return lse, at_label, log_s0 - np.float64(s1) / np.float64(s0), False
+
+
+@kernel()
+def long_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop):
+    """The record of rows start … stop of the average of all members; `mean` (N, C) is filled where it has a size."""
+    members, _, classes = z.shape
+    group = max(1, min(W, 65536 // classes))
+    total = np.empty((group, classes), z.dtype)
+    e = np.empty(classes, z.dtype)
+    lse, log_label = np.empty((members, group)), np.empty((members, group))
+    votes = np.empty((group, classes), np.int32)
+    share = like(z[0, 0, 0], 1.0 / members)
+    for first in range(start, stop, group):
+        rows = min(group, stop - first)
+        for j in range(rows):
+            clear(total[j])
+            clear(votes[j])
+            out[EXPECTED_ENTROPY, first + j] = 0
+        for m in range(members):
+            for j in range(rows):
+                i = first + j
+                label = labels[i] if labels.size else -1
+                lse[m, j], log_label[m, j], entropy, odd = _add_long_row(
+                    z[m, i], label, is_probs, e, total[j], votes[j]
+                )
+                out[EXPECTED_ENTROPY, i] += entropy
+                fault[i] |= odd
+        for j in range(rows):
+            i = first + j
+            out[SUM_SQUARES, i], out[ENTROPY, i] = _average_row(total[j], share)
+            top, _, _ = row_extent(total[j])
+            out[CONFIDENCE, i] = top
+            pred[i] = _first_at(total[j], top)
+            if mean.size:
+                for k in range(classes):
+                    mean[i, k] = total[j, k]
+        _close_group(z, is_probs, first, rows, pred, out, lse, log_label, votes, member_p)
+
+
+# ---------------------------------------------------------------------------------- narrow rows
+@kernel(fastmath=SUMS)
+def _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lse):
+    """Add one member's probabilities and entropies to the running sums of a tile."""
+    clear(s0)
+    clear(s1)
+    for k in range(tile.shape[0]):
+        row = tile[k]
+        column = e[k]
+        if is_probs:
+            for j in range(W):
+                v = row[j]
+                column[j] = v
+                s0[j] += v
+                s1[j] += v * fast_log(max(v, like(v, TINY)))
+        else:
+            for j in range(W):
+                d = at_least_lowest(row[j] - top[j])
+                v = fast_exp(d)
+                column[j] = v
+                s0[j] += v
+                s1[j] += v * d
+    for j in range(W):
+        log_s0 = fast_log(s0[j])
+        s0[j] = like(s0[j], 1) / s0[j]
+        entropy[j] += log_s0 - s1[j] * s0[j]
+        lse[j] = log_s0 if is_probs else top[j] + log_s0
+    for k in range(tile.shape[0]):
+        column = e[k]
+        sums = total[k]
+        for j in range(W):
+            sums[j] += column[j] * s0[j]
+
+
+@kernel(fastmath=SUMS)
+def _tile_average(total, share, squares, entropy):
+    clear(squares)
+    clear(entropy)
+    for k in range(total.shape[0]):
+        row = total[k]
+        for j in range(W):
+            p = row[j] * share
+            row[j] = p
+            squares[j] += p * p
+            entropy[j] -= p * fast_log(max(p, like(p, TINY)))
+
+
+@kernel()
+def _tile_negative(tile, odd):
+    for k in range(tile.shape[0]):
+        row = tile[k]
+        for j in range(W):
+            odd[j] |= row[j] < 0
+
+
+@kernel(fastmath={"contract"})
+def _tile_labels(tile, labels, first, rows, is_probs, lane_lse, lse, log_label):
+    """Each lane's log-sum-exp and log p(label) of one member, in float64."""
+    for j in range(rows):
+        lse[j] = lane_lse[j]
+        log_label[j] = tile[labels[first + j], j] if labels.size else np.nan
+    for j in range(rows):
+        x = log_label[j]
+        if is_probs:
+            x = log64(x) if x > 0 else (-np.inf if x == 0 else np.nan)
+        log_label[j] = x - lse[j]
+
+
+@kernel()
+def narrow_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop):
+    """The same for few classes."""
+    members, _, classes = z.shape
+    tile, e, total = (
+        np.zeros((classes, W), z.dtype),
+        np.zeros((classes, W), z.dtype),
+        np.zeros((classes, W), z.dtype),
+    )
+    lanes = np.zeros((5, W), z.dtype)
+    top, s0, s1, entropy, lane_lse = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
+    arg, odd = np.zeros(W, np.int32), np.zeros(W, np.int32)
+    lse, log_label = np.empty((members, W)), np.empty((members, W))
+    votes = np.empty((W, classes), np.int32)
+    share = like(z[0, 0, 0], 1.0 / members)
+    for first in range(start, stop, W):
+        rows = min(W, stop - first)
+        clear(odd)
+        clear(entropy)
+        clear(total.ravel())
+        clear(votes.ravel())
+        for m in range(members):
+            turn(z[m], first, rows, tile)
+            tile_extent(tile, top, arg, odd)
+            if is_probs:
+                _tile_negative(tile, odd)
+            _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lane_lse)
+            _tile_labels(tile, labels, first, rows, is_probs, lane_lse, lse[m], log_label[m])
+            for j in range(rows):
+                votes[j, arg[j]] += 1
+        for j in range(rows):
+            fault[first + j] = odd[j]
+            out[EXPECTED_ENTROPY, first + j] = entropy[j]
+        _tile_average(total, share, s0, s1)
+        tile_extent(total, top, arg, odd)
+        for j in range(rows):
+            i = first + j
+            pred[i] = arg[j]
+            out[CONFIDENCE, i], out[SUM_SQUARES, i] = top[j], s0[j]
+            out[ENTROPY, i] = max(s1[j], like(share, 0))
+            if mean.size:
+                for k in range(classes):
+                    mean[i, k] = total[k, j]
+        _close_group(z, is_probs, first, rows, pred, out, lse, log_label, votes, member_p)

@@ -1,0 +1,297 @@
+"""The one pass: predictions in, a record of each row out. Scores are read once; everything else works on the record.
+
+Per row: predicted class k (first of ties), confidence p[k], p(label) and its log, Σp², entropy, log-sum-exp; with
+members, all of these of the averaged prediction, and the mean entropy of the members, the share of members that do not
+vote for the modal class, and each member's probability of k. Values are checked here, as they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from calibrant.errors import ValuesError
+from calibrant.kernels.jit import over_rows
+from calibrant.kernels.loops import extras as extra_loops
+from calibrant.kernels.loops import members as member_loops
+from calibrant.kernels.loops import softmax as loops
+from calibrant.predictions import Classification, Judged
+from calibrant.predictions.checking import SUM_TOLERANCE, check_scores
+
+NO_LABELS = np.empty(0, np.int64)
+EXTRA_ELEMENTS = 1 << 22
+"""Averaged predictions that are held at a time where a metric wants more than the record."""
+
+MARGIN = "margin"
+RANK = "rank"
+PREDICTED_CLASS = ("predicted_class", 0)
+
+
+@dataclass
+class Rows:
+    """The record of n rows; `extras` holds what single metrics asked for."""
+
+    n: int
+    confidence: np.ndarray
+    predicted: np.ndarray
+    entropy: np.ndarray
+    sum_squares: np.ndarray
+    lse: np.ndarray | None = None
+    label_p: np.ndarray | None = None
+    log_label: np.ndarray | None = None
+    hit: np.ndarray | None = None
+    expected_entropy: np.ndarray | None = None
+    variation_ratio: np.ndarray | None = None
+    member_p: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    units: np.ndarray | None = None
+    deviation: float = 0.0
+    extras: dict[Hashable, np.ndarray] = field(default_factory=dict)
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """The record of some of the rows."""
+        picked = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray):
+                picked[item.name] = value[..., rows]
+        kept = {key: value[rows] for key, value in self.extras.items() if value.ndim == 1}
+        return Rows(**{**vars(self), **picked, "n": len(rows), "extras": kept})
+
+
+def rows_of(
+    predictions: Classification | Judged,
+    wanted: frozenset[Hashable] = frozenset(),
+    *,
+    threads: int | None = None,
+    block_rows: int | None = None,
+    light: bool = False,
+) -> Rows:
+    """The record of all rows; a light one may lack entropy and Σp² (NaN).
+
+    wanted: MARGIN, RANK, PREDICTED_CLASS, ("class", k) and ("classwise", bins).
+    ("class", k) leaves p_k there and 1{label = k} under ("label", k); ("classwise", bins) and PREDICTED_CLASS leave
+    tables of sums in units of 2⁻⁴⁰, as Python integers.
+    """
+    if isinstance(predictions, Judged):
+        return _judged_rows(predictions)
+    return _Pass(predictions, wanted, threads, light).run(block_rows)
+
+
+class _Pass:
+    """Arrays for the whole record, filled block by block."""
+
+    def __init__(self, p: Classification, wanted: frozenset[Hashable], threads: int | None, light: bool) -> None:
+        self.p, self.wanted, self.threads, self.light = p, wanted, threads, light
+        self.out = np.empty((member_loops.MEMBER_FIELDS if p.members > 1 else loops.FIELDS, p.n))
+        self.predicted = np.empty(p.n, np.int32)
+        self.hit = np.empty(p.n)
+        wide = p.scores.dtype.itemsize == 8
+        shape = (p.members, p.n) if p.members > 1 else (0, 0)
+        self.member_p = np.empty(shape, np.float64 if wide else np.float32)
+        self.extras: dict[Hashable, np.ndarray] = {}
+        self.deviation = 0.0
+
+    def run(self, block_rows: int | None) -> Rows:
+        p = self.p
+        extra = bool(self.wanted) or p.soft
+        if block_rows is None and extra and p.members > 1:
+            block_rows = max(1, EXTRA_ELEMENTS // p.classes)
+        for start, block in p.score_blocks(block_rows):
+            mean = self._record(start, block, extra)
+            if p.soft:
+                self._soft(start, mean)
+            self._extra(start, mean)
+        return self._rows()
+
+    def _record(self, start: int, block: np.ndarray, extra: bool) -> np.ndarray:
+        """Fill the record of one block; returns the single (n, C) prediction that extras are taken from."""
+        p, (members, n, classes) = self.p, block.shape
+        stop = start + n
+        labels = NO_LABELS if p.labels is None else p.labels[start:stop]
+        whole = n == p.n
+        out, pred = self.out if whole else np.empty((len(self.out), n)), self.predicted[start:stop]
+        fault, is_probs = np.zeros(n, np.uint8), p.kind == "probs"
+        mean = block[0]
+        if members == 1:
+            run = (block[0], labels, is_probs, self.light, out, pred, fault)
+            single = loops.narrow_rows if classes < loops.NARROW else loops.long_rows
+            over_rows(lambda a, b: single(*run, a, b), n, block.size, self.threads)
+        else:
+            mean = np.empty((n, classes) if extra else (0, 0), block.dtype)
+            member_p = self.member_p if whole else np.empty((members, n), block.dtype)
+            many = (block, labels, is_probs, out, pred, fault, member_p, mean)
+            average = member_loops.narrow_rows if classes < loops.NARROW else member_loops.long_rows
+            over_rows(lambda a, b: average(*many, a, b), n, block.size, self.threads)
+        self._check(start, block, out, fault)
+        if not whole:
+            self.out[:, start:stop] = out
+            if members > 1:
+                self.member_p[:, start:stop] = member_p
+        if p.labels is not None:
+            self.hit[start:stop] = pred == labels
+        return mean
+
+    def _check(self, start: int, block: np.ndarray, out: np.ndarray, fault: np.ndarray) -> None:
+        """Refuse what the kind forbids, in the words of `predictions.checking`."""
+        off = np.zeros(1)
+        if self.p.kind != "logits" and not fault.any():
+            off = np.abs(np.expm1(out[-1] if self.p.members > 1 else out[loops.LSE]))
+        self.deviation = max(self.deviation, float(off.max()))
+        if fault.any() or self.deviation > SUM_TOLERANCE:
+            row = int(np.argmax(fault)) if fault.any() else int(np.argmax(off))
+            check_scores(block[:, row : row + 1], self.p.kind, start + row)
+            raise ValuesError(
+                self.p.kind,
+                expected="finite scores",
+                came=f"row {start + row} cannot be normalised",
+                do="drop or repair the row",
+            )
+
+    def _soft(self, start: int, scores: np.ndarray) -> None:
+        """Expected scores under soft labels q: Σ q·log p, Σ q·p and q[k]."""
+        stop = start + len(scores)
+        q = self.p.label_probs[start:stop]  # type: ignore[index]
+        with np.errstate(divide="ignore"):
+            log_p = self._log_probs(start, scores)
+            cross = np.where(q > 0, q * np.where(q > 0, log_p, 0.0), 0.0).sum(axis=1)
+        self.out[loops.LOG_LABEL, start:stop] = cross
+        self.out[loops.LABEL, start:stop] = (q * np.exp(log_p)).sum(axis=1)
+        self.hit[start:stop] = q[np.arange(len(q)), self.predicted[start:stop]]
+
+    def _log_probs(self, start: int, scores: np.ndarray) -> np.ndarray:
+        scores = scores.astype(np.float64)
+        if self._is_probs:
+            return np.log(scores / scores.sum(axis=1, keepdims=True))
+        return scores - self.out[loops.LSE, start : start + len(scores), None]
+
+    @property
+    def _is_probs(self) -> bool:
+        """What extras are taken from are probabilities: as given, or averaged over members."""
+        return self.p.members > 1 or self.p.kind == "probs"
+
+    def _extra(self, start: int, scores: np.ndarray) -> None:
+        for want in self.wanted:
+            if want == PREDICTED_CLASS:
+                self._by_predicted_class(start, scores)
+            elif isinstance(want, tuple) and want[0] == "class":
+                self._class_probability(want, start, scores)
+            elif isinstance(want, tuple):
+                self._classwise(want, start, scores)
+        if MARGIN in self.wanted or RANK in self.wanted:
+            self._runner_up(start, scores)
+
+    def _class_probability(self, want: tuple[str, int], start: int, scores: np.ndarray) -> None:
+        column = scores[:, want[1]].astype(np.float64)
+        if self._is_probs:
+            value = column / scores.sum(axis=1, dtype=np.float64)
+        else:
+            value = np.exp(column - self.out[loops.LSE, start : start + len(scores)])
+        rows = slice(start, start + len(scores))
+        self.extras.setdefault(want, np.empty(self.p.n))[rows] = value
+        if self.p.has_labels:
+            y = self.p.label_probs[rows, want[1]] if self.p.soft else self.p.labels[rows] == want[1]  # type: ignore[index]
+            self.extras.setdefault(("label", want[1]), np.empty(self.p.n))[rows] = y
+
+    def _by_predicted_class(self, start: int, scores: np.ndarray) -> None:
+        rows = slice(start, start + len(scores))
+        with np.errstate(divide="ignore"):
+            p = np.exp(self._log_probs(start, scores))
+        w = np.ones(len(p)) if self.p.weights is None else self.p.weights[rows] / self.p.weights.max()
+        table = np.zeros((2, self.p.classes, self.p.classes), np.int64)
+        np.add.at(
+            table[0],
+            self.predicted[rows],
+            np.rint(p * w[:, None] * extra_loops.FIXED).astype(np.int64),
+        )
+        label = self.p.labels[rows]  # type: ignore[index]
+        np.add.at(table[1], (self.predicted[rows], label), np.rint(w * extra_loops.FIXED).astype(np.int64))
+        self._add_table(PREDICTED_CLASS, table.astype(object))
+
+    def _add_table(self, want: Hashable, table: np.ndarray) -> None:
+        self.extras[want] = self.extras[want] + table if want in self.extras else table
+
+    def _runner_up(self, start: int, scores: np.ndarray) -> None:
+        n = len(scores)
+        stop = start + n
+        labels = NO_LABELS if self.p.labels is None else self.p.labels[start:stop]
+        second, rank = np.empty(n), np.zeros(n, np.int64)
+        run = (scores, self.predicted[start:stop], labels, second, rank)
+        over_rows(lambda a, b: extra_loops.runner_up_and_rank(*run, a, b), n, scores.size, self.threads)
+        confidence = self.out[loops.CONFIDENCE, start:stop]
+        top = scores[np.arange(n), self.predicted[start:stop]].astype(np.float64)
+        ratio = second / top if self._is_probs else np.exp(second - top)
+        self.extras.setdefault(MARGIN, np.empty(self.p.n))[start:stop] = confidence * (1.0 - ratio)
+        self.extras.setdefault(RANK, np.empty(self.p.n, np.int64))[start:stop] = rank
+
+    def _classwise(self, want: tuple[str, int], start: int, scores: np.ndarray) -> None:
+        n, classes = scores.shape
+        stop, bins = start + n, want[1]
+        labels = NO_LABELS if self.p.labels is None else self.p.labels[start:stop]
+        weights = np.empty(0) if self.p.weights is None else self.p.weights[start:stop] / self.p.weights.max()
+        tables: list[np.ndarray] = []
+
+        def work(a: int, b: int) -> None:
+            for first in range(a, b, 1 << 21):  # integers of 2⁻⁴⁰ would overflow beyond
+                table = np.zeros((extra_loops.LAYERS, classes, bins), np.int64)
+                tables.append(table)
+                extra_loops.classwise(
+                    scores, self._is_probs, self.predicted[start:stop], self.out[loops.CONFIDENCE, start:stop],
+                    labels, weights, bins, table, first, min(b, first + (1 << 21)),
+                )  # fmt: skip
+
+        over_rows(work, n, scores.size, self.threads)
+        self._add_table(want, np.sum([table.astype(object) for table in tables], axis=0))
+
+    def _rows(self) -> Rows:
+        p, out = self.p, self.out
+        many, known = p.members > 1, p.has_labels
+        return Rows(
+            n=p.n,
+            confidence=out[loops.CONFIDENCE],
+            predicted=self.predicted,
+            entropy=out[loops.ENTROPY],
+            sum_squares=out[loops.SUM_SQUARES],
+            lse=out[loops.LSE] if p.kind == "logits" else None,
+            label_p=out[loops.LABEL] if known else None,
+            log_label=out[loops.LOG_LABEL] if known else None,
+            hit=self.hit if known else None,
+            expected_entropy=out[member_loops.EXPECTED_ENTROPY] if many else None,
+            variation_ratio=out[member_loops.VARIATION_RATIO] if many else None,
+            member_p=self.member_p if many else None,
+            weights=p.weights,
+            deviation=self.deviation,
+            extras=self.extras,
+        )
+
+
+def _judged_rows(judged: Judged) -> Rows:
+    """A judged answer is a binary problem: right or wrong, P(right) = confidence."""
+    members = judged.confidence.astype(np.float64)
+    c = members.mean(axis=0)
+    hit = None if judged.correct is None else judged.correct.astype(np.float64)
+    label_p = None if hit is None else np.where(hit == 1, c, 1.0 - c)
+    with np.errstate(divide="ignore"):
+        log_label = None if label_p is None else np.log(label_p)
+    many = judged.members > 1
+    return Rows(
+        n=judged.n,
+        confidence=c,
+        predicted=np.ones(judged.n, np.int32),
+        entropy=_binary_entropy(c),
+        sum_squares=c**2 + (1.0 - c) ** 2,
+        label_p=label_p,
+        log_label=log_label,
+        hit=hit,
+        expected_entropy=_binary_entropy(members).mean(axis=0) if many else None,
+        member_p=members if many else None,
+        weights=judged.weights,
+    )
+
+
+def _binary_entropy(p: np.ndarray) -> np.ndarray:
+    from scipy.special import entr
+
+    return entr(p) + entr(1.0 - p)

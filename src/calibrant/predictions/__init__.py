@@ -1,0 +1,7 @@
+"""The waist: predictions of any model, made anywhere, in one form, read from files and checked."""
+
+from calibrant.predictions.base import Note, Predictions, RowInfo
+from calibrant.predictions.classification import Classification
+from calibrant.predictions.judged import Judged
+
+__all__ = ["Classification", "Judged", "Note", "Predictions", "RowInfo"]

@@ -1,0 +1,222 @@
+"""What every kind of prediction shares: rows with ids, weights and columns, slicing, and where they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant.errors import ShapeError, UsageError, did_you_mean, show
+from calibrant.predictions.arrays import as_column, as_weights
+
+RESERVED = [
+    "logits",
+    "log_probs",
+    "probs",
+    "labels",
+    "classes",
+    "member_names",
+    "ids",
+    "weights",
+    "label_probs",
+    "meta",
+    "confidence",
+    "correct",
+    "y",
+    "mean",
+    "std",
+    "var",
+    "samples",
+    "quantiles",
+    "levels",
+]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something the user should know of, as it stands in `warnings` of an evaluation."""
+
+    code: str
+    message: str
+    reference: str = ""
+
+
+@dataclass(frozen=True)
+class RowInfo:
+    """What is known of the rows beside the predictions."""
+
+    n: int
+    ids: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "predictions"
+    sha256: str | None = None
+    notes: tuple[Note, ...] = ()
+
+    @classmethod
+    def build(
+        cls,
+        n: int,
+        *,
+        ids: Any = None,
+        weights: Any = None,
+        columns: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        name: str = "predictions",
+    ) -> RowInfo:
+        """Check what was given against the number of rows."""
+        columns = dict(columns or {})
+        for key in columns:
+            if key in RESERVED:
+                raise UsageError(
+                    "columns",
+                    expected="names that have no meaning of their own",
+                    came=f"{show(key)} is reserved",
+                    do="pass it as the argument of that name, or rename the column",
+                )
+        return cls(
+            n=n,
+            ids=None if ids is None else as_column(ids, "ids", n),
+            weights=None if weights is None else as_weights(weights, n),
+            columns={k: as_column(v, f"column {show(k)}", n) for k, v in columns.items()},
+            meta=dict(meta or {}),
+            name=name,
+        )
+
+    def select(self, rows: np.ndarray) -> RowInfo:
+        """The same for some of the rows."""
+        return replace(
+            self,
+            n=len(rows),
+            ids=None if self.ids is None else self.ids[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            columns={key: column[rows] for key, column in self.columns.items()},
+        )
+
+
+class Predictions:
+    """Rows of predictions with what is known about them; `Classification` and `Judged` are such."""
+
+    info: RowInfo
+    task: str
+
+    def __len__(self) -> int:
+        return self.info.n
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.info.n
+
+    @property
+    def members(self) -> int:
+        """The number of members; a single model is one."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        """What these predictions are called in results."""
+        return self.info.name
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Sampling weights (N,), or None where every row counts once."""
+        return self.info.weights
+
+    @property
+    def columns(self) -> Mapping[str, np.ndarray]:
+        """The (N,) columns by which rows can be sliced."""
+        return self.info.columns
+
+    def _take(self, rows: np.ndarray) -> Self:
+        raise NotImplementedError
+
+    def _with_info(self, info: RowInfo) -> Self:
+        raise NotImplementedError
+
+    def notes(self) -> tuple[Note, ...]:
+        """What the user should know of these predictions."""
+        return self.info.notes
+
+    def named(self, name: str) -> Self:
+        """The same predictions under another name."""
+        return self._with_info(replace(self.info, name=name))
+
+    def with_notes(self, notes: tuple[Note, ...], sha256: str | None = None) -> Self:
+        """The same predictions with notes on how they were read."""
+        return self._with_info(replace(self.info, notes=self.info.notes + notes, sha256=sha256))
+
+    def __getitem__(self, index: Any) -> Self:
+        """The rows of a slice, a mask or an array of positions."""
+        if isinstance(index, tuple):
+            raise ShapeError(
+                "slicing",
+                expected="one index, over rows",
+                came=f"got {len(index)} indices",
+                do="use .member(k) for members and .column(name) for columns",
+            )
+        try:
+            rows = np.arange(self.n)[index if np.ndim(index) or isinstance(index, slice) else [index]]
+        except IndexError as error:
+            raise ShapeError(
+                "slicing",
+                expected=f"a slice, a mask of length {self.n} or positions below {self.n}",
+                came=str(error),
+                do="index with rows that exist",
+            ) from error
+        if rows.size == 0:
+            raise ShapeError(
+                "slicing",
+                expected="at least one row",
+                came="none was selected",
+                do="widen the selection",
+            )
+        return self._take(rows)
+
+    def column(self, name: str) -> np.ndarray:
+        """A column, `ids`, or `labels`, by name."""
+        known = dict(self.columns)
+        if self.info.ids is not None:
+            known["ids"] = self.info.ids
+        labels = getattr(self, "labels", None)
+        if labels is not None:
+            known["labels"] = labels
+        if name not in known:
+            hint = did_you_mean(name, known) if known else "this input has none"
+            raise UsageError(
+                "column",
+                expected="a column of the input",
+                came=f"there is no {show(name)}",
+                do=hint,
+            )
+        return known[name]
+
+    def by(self, column: str, bins: int | None = None) -> Iterator[tuple[Any, Self]]:
+        """The rows of each value of a column; with `bins`, of each of that many equally filled ranges."""
+        values = self.column(column)
+        if bins is not None:
+            values = _ranges(values, column, bins)
+        levels, inverse = np.unique(values, return_inverse=True)
+        for k, level in enumerate(levels):
+            yield level.item(), self._take(np.flatnonzero(inverse.ravel() == k))
+
+
+def _ranges(values: np.ndarray, column: str, bins: int) -> np.ndarray:
+    """Name the quantile range that each value lies in; ties stay together."""
+    if values.dtype.kind not in "biuf" or bins < 1:
+        raise UsageError(
+            f"column {show(column)}",
+            expected="numbers and at least one range",
+            came=f"its items are {values.dtype} and {bins} ranges were asked for",
+            do="slice by its values instead, without ':BINS'",
+        )
+    cuts = np.unique(np.quantile(values, np.arange(1, bins) / bins, method="lower"))
+    place = np.searchsorted(cuts, values, side="left")
+    names = np.empty(values.size, dtype="U64")
+    for k in np.unique(place):
+        inside = values[place == k]
+        names[place == k] = f"{k + 1}: {inside.min():.4g} to {inside.max():.4g}"
+    return names

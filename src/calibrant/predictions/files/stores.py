@@ -1,0 +1,115 @@
+"""Named arrays in a file or folder, whose shapes can be asked for before anything is loaded."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from calibrant.errors import CalibrantError, FileError, plain
+from calibrant.predictions.files.npy import read_body, read_header
+
+MOST_ARRAYS = 10_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One array: its shape is known, its values come on demand."""
+
+    shape: tuple[int, ...]
+    load: Callable[[], np.ndarray]
+
+
+Store = dict[str, Entry]
+
+
+def in_memory(arrays: dict[str, np.ndarray]) -> Store:
+    """Arrays that are there already."""
+    return {key: Entry(array.shape, lambda array=array: array) for key, array in arrays.items()}  # type: ignore[misc]
+
+
+def npz_store(path: Path) -> Store:
+    """The arrays of a .npz archive, each bounded by its own header while it is unpacked."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
+            if len(members) > MOST_ARRAYS:
+                raise FileError(
+                    str(path),
+                    expected=f"at most {MOST_ARRAYS} arrays",
+                    came=f"the archive has {len(members)}",
+                    do="store columns as arrays, not rows",
+                )
+            return {item.filename[:-4]: _npz_entry(path, archive, item) for item in members}
+    except CalibrantError:
+        raise
+    except Exception as error:
+        raise _unreadable(path, error) from error
+
+
+def _npz_entry(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> Entry:
+    where = f"{path.name}: {item.filename[:-4]}"
+    with archive.open(item) as stream:
+        header = read_header(stream, where, item.file_size)
+
+    def load() -> np.ndarray:
+        try:
+            with zipfile.ZipFile(path) as again, again.open(item) as stream:
+                fresh = read_header(stream, where, item.file_size)
+                return read_body(stream, fresh, where)
+        except CalibrantError:
+            raise
+        except Exception as error:
+            raise _unreadable(path, error) from error
+
+    return Entry(header.shape, load)
+
+
+def folder_store(path: Path) -> Store:
+    """The .npy files of a folder."""
+    files = sorted(path.glob("*.npy"))
+    if not files:
+        raise FileError(
+            str(path),
+            expected="a folder of .npy files",
+            came="it holds none",
+            do="name a file, or write arrays into it with numpy.save",
+        )
+    return {file.stem: _npy_entry(file) for file in files}
+
+
+def _npy_entry(file: Path) -> Entry:
+    def open_at(stream: IO[bytes]) -> np.ndarray:
+        header = read_header(stream, str(file), file.stat().st_size)
+        return read_body(stream, header, str(file))
+
+    def load() -> np.ndarray:
+        with file.open("rb") as stream:
+            return open_at(stream)
+
+    with file.open("rb") as stream:
+        return Entry(read_header(stream, str(file), file.stat().st_size).shape, load)
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file; of a folder, that of its files' names and hashes."""
+    if path.is_dir():
+        parts = [f"{file.name} {fingerprint(file)}" for file in sorted(path.glob("*.npy"))]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _unreadable(path: Path, error: Exception) -> FileError:
+    reason = plain(str(error) or type(error).__name__, 100)
+    return FileError(
+        str(path),
+        expected="a NumPy archive (.npz)",
+        came=f"it cannot be read ({reason})",
+        do="write it again with numpy.savez; it may be truncated or damaged",
+    )

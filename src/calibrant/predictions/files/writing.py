@@ -1,0 +1,190 @@
+"""Writing: whole or not at all. What is being written has another name until it is complete."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from calibrant.errors import CalibrantError, UsageError, WriteError, plain, show
+from calibrant.predictions.classification import Classification
+from calibrant.predictions.judged import Judged
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """A stream whose content appears under `path` when it is complete, and never in part."""
+    if path.exists() and not path.is_file():  # a device or a pipe has no other name to take
+        with _reporting(path), path.open("wb") as stream:
+            yield stream
+        return
+    temporary = None
+    try:
+        with _reporting(path):
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())  # noqa: PTH101
+            os.replace(temporary, path)  # noqa: PTH105
+            temporary = None
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+@contextmanager
+def _reporting(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except CalibrantError:
+        raise
+    except OSError as error:
+        raise WriteError(
+            str(path),
+            expected="a place to write to",
+            came=plain(error.strerror or str(error)),
+            do="nothing was written; free space or choose another path",
+        ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write(predictions: Classification | Judged, path: str | Path) -> Path:
+    """Write predictions to .npz, a folder of .npy (a path that ends in '/'), .csv or .jsonl; `read` gives them back."""
+    text, path = str(path), Path(path)
+    arrays = arrays_of(predictions)
+    if text.endswith(("/", os.sep)) or path.is_dir():
+        _write_folder(arrays, path)
+        return path
+    writers: dict[str, Callable[[dict[str, np.ndarray], IO[bytes]], None]] = {
+        ".npz": lambda arrays, stream: np.savez_compressed(stream, **arrays),  # type: ignore[arg-type]
+        ".csv": _write_csv,
+        ".jsonl": _write_jsonl,
+    }
+    writer = writers.get(path.suffix.lower())
+    if writer is None:
+        raise UsageError(
+            str(path),
+            expected="a name that ends in .npz, .csv, .jsonl or '/'",
+            came=f"it ends in {show(path.suffix)}",
+            do="choose one of these formats",
+        )
+    with atomic_write(path) as stream:
+        writer(arrays, stream)
+    return path
+
+
+def arrays_of(predictions: Classification | Judged) -> dict[str, np.ndarray]:
+    """The arrays of the contract that hold these predictions."""
+    info = predictions.info
+    arrays: dict[str, Any] = {"ids": info.ids, "weights": info.weights, **info.columns}
+    if isinstance(predictions, Judged):
+        confidence = predictions.confidence
+        arrays["confidence"] = confidence[0] if len(confidence) == 1 else confidence
+        arrays["correct"] = predictions.correct
+    else:
+        scores = predictions.scores
+        one_number = scores.shape[2] == 1
+        scores = scores[0] if len(scores) == 1 else scores
+        arrays[predictions.kind] = scores[:, 0] if one_number and scores.ndim == 2 else scores
+        arrays["labels"] = predictions.labels
+        arrays["label_probs"] = predictions.label_probs
+        arrays["classes"] = predictions.class_names
+        arrays["member_names"] = predictions.member_names
+    if info.meta:
+        arrays["meta"] = json.dumps(dict(info.meta))
+    return {key: np.asarray(value) for key, value in arrays.items() if value is not None}
+
+
+def _write_folder(arrays: dict[str, np.ndarray], path: Path) -> None:
+    """Fill a folder beside the final one, then give it its name."""
+    with _reporting(path):
+        if path.exists() and any(path.iterdir()):
+            raise UsageError(
+                str(path),
+                expected="a new or empty folder",
+                came="it holds files",
+                do="choose another name",
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:40]}."))
+        try:
+            for key, array in arrays.items():
+                np.save(temporary / f"{key}.npy", array, allow_pickle=False)
+            temporary.chmod(0o777 & ~_umask())
+            os.replace(temporary, path)  # noqa: PTH105
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def _write_csv(arrays: dict[str, np.ndarray], stream: IO[bytes]) -> None:
+    table: dict[str, list[Any]] = {}
+    classes = arrays.pop("classes", None)
+    arrays.pop("member_names", None)
+    arrays.pop("meta", None)
+    for key, array in arrays.items():
+        if array.ndim == 1:
+            table[key] = (array if key != "labels" or classes is None else classes[array]).tolist()
+        elif array.ndim == 2 and key in ("logits", "log_probs", "probs"):
+            names = classes if classes is not None else np.arange(array.shape[1])
+            table |= {f"{key}_{name}": array[:, c].tolist() for c, name in enumerate(names.tolist())}
+        else:
+            raise UsageError(
+                "CSV",
+                expected="one member and hard labels",
+                came=f"{show(key)} has shape {array.shape}",
+                do="write .npz or .jsonl, or .average() first",
+            )
+    lines = _Encoder(stream)
+    writer = csv.writer(lines)
+    writer.writerow(table)
+    writer.writerows(zip(*table.values(), strict=True))
+
+
+def _write_jsonl(arrays: dict[str, np.ndarray], stream: IO[bytes]) -> None:
+    """One object a row; scores of named classes as {class: number}, a list of these for members."""
+    classes = arrays.pop("classes", None)
+    arrays.pop("member_names", None)
+    arrays.pop("meta", None)
+    columns = {}
+    for key, array in arrays.items():
+        inside = array.ndim == 3 or (key == "confidence" and array.ndim == 2)
+        rows = (np.moveaxis(array, 0, 1) if inside else array).tolist()
+        if classes is not None and key == "labels":
+            rows = classes[array].tolist()
+        elif classes is not None and key in ("logits", "log_probs", "probs") and array.ndim > 1:
+            rows = [_named(row, classes.tolist()) for row in rows]
+        columns[key] = rows
+    for values in zip(*columns.values(), strict=True):
+        stream.write((json.dumps(dict(zip(columns, values, strict=True))) + "\n").encode())
+
+
+def _named(scores: list[Any], classes: list[str]) -> Any:
+    if isinstance(scores[0], list):
+        return [_named(member, classes) for member in scores]
+    return dict(zip(classes, scores, strict=True))
+
+
+class _Encoder:
+    """What csv writes as text, as UTF-8 bytes."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        return self.stream.write(text.encode())

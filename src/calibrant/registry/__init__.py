@@ -1,0 +1,69 @@
+"""The registry: metrics by name, and the spec strings that name them with their options."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from calibrant.errors import UsageError, did_you_mean, show
+from calibrant.registry.metric import Metric, Option, Spec
+
+__all__ = ["Metric", "Option", "Spec", "default_specs", "metrics", "parse", "split"]
+
+PATTERN = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
+
+
+@cache
+def metrics() -> dict[str, Metric]:
+    """Every metric by name, in the order in which tables show them."""
+    from calibrant.registry.classification import METRICS
+
+    return {metric.name: metric for metric in METRICS}
+
+
+def find(name: str) -> Metric:
+    """The metric of this name, or an error with a hint."""
+    known = metrics()
+    if name not in known:
+        raise UsageError(
+            "metric",
+            expected="a known metric",
+            came=f"got {show(name)}",
+            do=did_you_mean(name, known),
+        )
+    return known[name]
+
+
+def parse(text: str) -> Spec:
+    """`ece(bins=10, norm=l2)` as a spec."""
+    match = PATTERN.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            "metric",
+            expected="NAME or NAME(option=value,…)",
+            came=f"got {show(text)}",
+            do="write for example ece(bins=10)",
+        )
+    metric = find(match[1])
+    options = {option.name: option.default for option in metric.options}
+    for item in filter(None, (part.strip() for part in (match[2] or "").split(","))):
+        name, equals, value = (piece.strip() for piece in item.partition("="))
+        if not equals:
+            raise UsageError(
+                metric.name,
+                expected="option=value",
+                came=f"got {show(item)}",
+                do=f"write {metric.name}({name}=…)",
+            )
+        options[name] = metric.option(name).parse(value, metric.name)
+    return Spec(metric, options)
+
+
+def split(text: str) -> list[str]:
+    """Specs separated by commas that stand outside brackets."""
+    return [part for part in re.split(r",(?![^(]*\))", text) if part.strip()]
+
+
+def default_specs() -> list[Spec]:
+    """Every metric of linear or sort cost, with its defaults."""
+    return [Spec.make(m) for m in metrics().values() if m.default and m.cost in ("linear", "sort")]

@@ -1,0 +1,74 @@
+"""One estimate: a value that is never alone, with its interval, its n and, where it has one, its null band."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from calibrant.intervals import NONE, Interval
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What every estimate is made with; all of it is recorded."""
+
+    level: float = 0.95
+    resamples: int = 1000
+    seed: int = 0
+    intervals: bool = True
+    threads: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its interval (NaN where there is none) and the values a calibrated model would give."""
+
+    value: float
+    n: int
+    low: float = math.nan
+    high: float = math.nan
+    level: float = math.nan
+    method: str = "none"
+    null_low: float = math.nan
+    null_high: float = math.nan
+    p_value: float = math.nan
+
+    @classmethod
+    def of(
+        cls,
+        value: float,
+        n: int,
+        interval: Interval = NONE,
+        settings: Settings | None = None,
+        limits: tuple[float, float] = (-math.inf, math.inf),
+        **null: float,
+    ) -> Estimate:
+        """A value and its interval, cut to the metric's range."""
+        low, high = max(interval.low, limits[0]), min(interval.high, limits[1])
+        if math.isnan(interval.low):
+            low = high = math.nan
+        level = settings.level if settings and interval.method != "none" else math.nan
+        return cls(float(value), int(n), low, high, level, interval.method, **null)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in an evaluation file: numbers that are not finite are left out, the value is explained."""
+        out: dict[str, Any] = {"value": self.value if math.isfinite(self.value) else None}
+        if out["value"] is None:
+            out["status"] = "undefined" if math.isnan(self.value) else "infinite"
+        numbers = ("low", "high", "level", "null_low", "null_high", "p_value")
+        out |= {key: _finite(getattr(self, key)) for key in numbers if math.isfinite(getattr(self, key))}
+        return out | {"method": self.method, "n": self.n}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Estimate:
+        """The estimate that was written."""
+        known = {key: data[key] for key in cls.__dataclass_fields__ if key in data and key != "value"}
+        value = data["value"]
+        if value is None:
+            value = math.inf if data.get("status") == "infinite" else math.nan
+        return cls(value=value, **known)
+
+
+def _finite(value: float) -> float:
+    return float(value)

@@ -1,0 +1,162 @@
+"""What a metric is: the facts that the program, the docs and the report tell of it, and how it is accumulated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calibrant.errors import UsageError, did_you_mean, show
+
+if TYPE_CHECKING:
+    from calibrant.predictions import Classification, Judged
+    from calibrant.registry.accumulators import Accumulator
+
+Value = int | float | bool | str
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a metric: its default says its type; `choices` or `at_least` bound it."""
+
+    name: str
+    default: Value
+    help: str
+    choices: tuple[str, ...] = ()
+    at_least: float = -math.inf
+    at_most: float = math.inf
+
+    def parse(self, text: str, metric: str) -> Value:
+        """The value that the text stands for."""
+        try:
+            value = self._typed(text.strip())
+        except ValueError:
+            raise self._refuse(metric, text) from None
+        if self.choices and value not in self.choices:
+            raise self._refuse(metric, text)
+        if isinstance(value, int | float) and not self.at_least <= value <= self.at_most:
+            raise self._refuse(metric, text)
+        return value
+
+    def _typed(self, text: str) -> Value:
+        if isinstance(self.default, bool):
+            if text.lower() not in ("true", "false"):
+                raise ValueError
+            return text.lower() == "true"
+        return type(self.default)(text)
+
+    def allowed(self) -> str:
+        """In words, what may be given."""
+        if self.choices:
+            return " or ".join(self.choices)
+        if isinstance(self.default, bool):
+            return "true or false"
+        kind = {int: "a whole number", float: "a number"}.get(type(self.default), "a name or number")
+        limits = [f"at least {self.at_least:g}"] * math.isfinite(self.at_least)
+        limits += [f"at most {self.at_most:g}"] * math.isfinite(self.at_most)
+        return " ".join([kind, " and ".join(limits)]).strip()
+
+    def _refuse(self, metric: str, text: str) -> UsageError:
+        return UsageError(
+            f"{metric}({self.name}=…)",
+            expected=self.allowed(),
+            came=f"got {show(text)}",
+            do=f"the default is {self.default}",
+        )
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric and everything that is known of it."""
+
+    name: str
+    title: str
+    definition: str
+    reference: str
+    direction: str
+    limits: tuple[float, float]
+    cost: str
+    merge: str
+    accumulate: Callable[[Spec, Any], Accumulator]
+    needs: frozenset[str] = frozenset()
+    tasks: frozenset[str] = frozenset({"classification", "judged"})
+    proper: bool = False
+    comparable: bool = True
+    bias: str = ""
+    interval: str = "none"
+    options: tuple[Option, ...] = ()
+    wanted: Callable[[Spec, Any], frozenset[Hashable]] = lambda spec, predictions: frozenset()
+    default: bool = True
+    light: bool = False
+    """Whether confidence, hits and p(label) are all it reads, so that a pass for it alone can be shorter."""
+
+    def option(self, name: str) -> Option:
+        """The option of this name, or an error that lists those there are."""
+        for option in self.options:
+            if option.name == name:
+                return option
+        names = [option.name for option in self.options]
+        known = did_you_mean(name, names) if names else "leave the brackets out"
+        raise UsageError(
+            self.name,
+            expected=f"one of its options: {', '.join(names)}" if names else "no option, for it has none",
+            came=f"got {show(name)}",
+            do=known,
+        )
+
+    def lacks(self, spec: Spec, predictions: Classification | Judged) -> str | None:
+        """Why these predictions cannot give the metric, or None if they can."""
+        if predictions.task not in self.tasks:
+            return f"it is not defined for {predictions.task} predictions"
+        tests = {
+            "labels": (predictions.has_labels, "it needs labels"),
+            "hard_labels": (_hard(predictions), "it needs hard labels"),
+            "members": (predictions.members > 1, "it needs more than one member"),
+            "logits": (getattr(predictions, "kind", "") == "logits", "it needs logits"),
+            "binary": (getattr(predictions, "classes", 0) == 2, "it needs two classes"),
+        }
+        for need in sorted(self.needs):
+            met, reason = tests[need]
+            if not met:
+                return reason
+        if "k" in spec.options and int(spec["k"]) >= getattr(predictions, "classes", math.inf):
+            return f"k = {spec['k']} is not below the number of classes"
+        return None
+
+
+def _hard(predictions: Classification | Judged) -> bool:
+    return predictions.has_labels and not getattr(predictions, "soft", False)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A metric with its options, as written: `ece(bins=10)`."""
+
+    metric: Metric
+    options: dict[str, Value]
+
+    def __getitem__(self, name: str) -> Value:
+        return self.options[name]
+
+    @property
+    def text(self) -> str:
+        """The canonical form: no spaces, defaults left out."""
+        given = [
+            f"{option.name}={_written(self.options[option.name])}"
+            for option in self.metric.options
+            if self.options[option.name] != option.default
+        ]
+        return self.metric.name + (f"({','.join(given)})" if given else "")
+
+    @classmethod
+    def make(cls, metric: Metric, **given: Value) -> Spec:
+        """A spec from Python values."""
+        options = {option.name: option.default for option in metric.options}
+        for name, value in given.items():
+            options[name] = metric.option(name).parse(_written(value), metric.name)
+        return cls(metric, options)
+
+
+def _written(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""Pages made from stored evaluations; nothing is computed here."""

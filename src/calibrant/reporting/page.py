@@ -1,0 +1,125 @@
+"""A plain page: the tables of an evaluation and a reliability diagram each, in one HTML file without scripts."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from calibrant.errors import plain
+from calibrant.evaluation import rendering
+from calibrant.evaluation.result import Evaluation, Result
+from calibrant.evaluation.tables import group_table, main_table
+from calibrant.predictions.files.writing import atomic_write
+from calibrant.registry import find
+
+STYLE = """
+:root{color-scheme:light dark;--ink:#1b1b1f;--soft:#5c5f66;--line:#d5d8de;--paper:#fff;--bar:#2166ac;--gap:#d6604d}
+@media(prefers-color-scheme:dark){:root{--ink:#e8e8ea;--soft:#a3a7b0;--line:#3a3d45;--paper:#17181c;--bar:#6baed6;--gap:#f4a582}}
+body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:60rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem;overflow-wrap:anywhere}
+table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums;display:block;overflow-x:auto}
+caption{text-align:left;color:var(--soft);padding-bottom:.3rem}
+th,td{padding:.25rem .8rem;border-bottom:1px solid var(--line);text-align:right}
+th:first-child{text-align:left;overflow-wrap:anywhere}thead th{color:var(--soft);font-weight:600}tbody th{font-weight:500}
+svg{max-width:100%;height:auto}text{fill:var(--soft);font:12px system-ui,sans-serif}
+.note{color:var(--soft)}details{margin:.5rem 0}dt{font-weight:600;margin-top:.6rem}dd{margin-left:1rem}
+"""
+SIZE = 260
+
+
+def write_page(evaluation: Evaluation, path: str | Path, title: str = "Calibrant evaluation") -> Path:
+    """Write the page, whole or not at all."""
+    path = Path(path)
+    with atomic_write(path) as stream:
+        stream.write(page(evaluation, title).encode())
+    return path
+
+
+def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
+    """The page as text."""
+    sections = "".join(_section(evaluation, result) for result in evaluation.results)
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width,initial-scale=1'>"
+        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none';style-src 'unsafe-inline'\">"
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body><main>"
+        f"<h1>{html.escape(title)}</h1>{_notes(evaluation)}{sections}{_glossary(evaluation)}{_footer(evaluation)}"
+        "</main></body></html>"
+    )
+
+
+def _section(evaluation: Evaluation, result: Result) -> str:
+    parts = [f"<section><h2>{html.escape(plain(result.input))}</h2>"]
+    parts.append(rendering.as_html(main_table(evaluation, result)))
+    if "reliability" in result.curves:
+        parts.append(_reliability(result.curves["reliability"]))
+    for by in dict.fromkeys(group.by for group in result.groups):
+        parts.append(rendering.as_html(group_table(result, by)))
+    if result.skipped:
+        items = "; ".join(f"{plain(name)} ({plain(why)})" for name, why in result.skipped.items())
+        parts.append(f"<p class='note'>Skipped: {html.escape(items)}.</p>")
+    return "".join([*parts, "</section>"])
+
+
+def _reliability(curve: Mapping[str, list[float]]) -> str:
+    """Accuracy of each bin as a bar, the mean confidence as a mark; equal heights are what calibration means."""
+    bars = []
+    rows = zip(
+        curve["lower"],
+        curve["upper"],
+        curve["confidence"],
+        curve["accuracy"],
+        curve["n"],
+        strict=True,
+    )
+    for low, high, confidence, accuracy, n in rows:
+        x, w = 40 + SIZE * low, SIZE * (high - low) - 1
+        hint = f"{n:g} rows: confidence {confidence:.3f}, accuracy {accuracy:.3f}"
+        bars.append(
+            f"<g><title>{hint}</title>"
+            f"<rect x='{x:.1f}' y='{10 + SIZE * (1 - accuracy):.1f}' width='{w:.1f}' height='{SIZE * accuracy:.1f}' "
+            "fill='var(--bar)' opacity='.75'/>"
+            f"<line x1='{x:.1f}' x2='{x + w:.1f}' y1='{10 + SIZE * (1 - confidence):.1f}' "
+            f"y2='{10 + SIZE * (1 - confidence):.1f}' stroke='var(--gap)' stroke-width='3'/></g>"
+        )
+    frame = (
+        f"<line x1='40' y1='{10 + SIZE}' x2='{40 + SIZE}' y2='10' stroke='var(--soft)' stroke-dasharray='4 4'/>"
+        f"<rect x='40' y='10' width='{SIZE}' height='{SIZE}' fill='none' stroke='var(--line)'/>"
+        f"<text x='{40 + SIZE / 2}' y='{SIZE + 42}' text-anchor='middle'>confidence</text>"
+        f"<text x='14' y='{10 + SIZE / 2}' text-anchor='middle' transform='rotate(-90 14 {10 + SIZE / 2})'>accuracy</text>"
+        f"<text x='34' y='{14 + SIZE}' text-anchor='end'>0</text><text x='34' y='18' text-anchor='end'>1</text>"
+        f"<text x='{40 + SIZE}' y='{SIZE + 26}' text-anchor='middle'>1</text>"
+    )
+    label = "Reliability diagram: accuracy (bars) and mean confidence (marks) by confidence"
+    return (
+        f"<figure><svg viewBox='0 0 {SIZE + 60} {SIZE + 50}' width='{SIZE + 60}' role='img' aria-label='{label}'>"
+        f"{''.join(bars)}{frame}</svg><figcaption class='note'>Bars: accuracy. Marks: mean confidence. A mark above "
+        "its bar is over-confidence.</figcaption></figure>"
+    )
+
+
+def _notes(evaluation: Evaluation) -> str:
+    return "".join(f"<p class='note'>{html.escape(plain(note.message))}</p>" for note in evaluation.warnings)
+
+
+def _glossary(evaluation: Evaluation) -> str:
+    """What each metric means, from the registry, with its reference."""
+    names = dict.fromkeys(spec.partition("(")[0] for result in evaluation.results for spec in result.metrics)
+    items = []
+    for name in names:
+        metric = find(name)
+        facts = " ".join(filter(None, (metric.definition, metric.bias, f"Reference: {metric.reference}.")))
+        items.append(f"<dt>{html.escape(metric.title)} ({html.escape(name)})</dt><dd>{html.escape(facts)}</dd>")
+    return f"<details><summary>What the metrics mean</summary><dl>{''.join(items)}</dl></details>"
+
+
+def _footer(evaluation: Evaluation) -> str:
+    facts = {
+        "version": evaluation.version,
+        "settings": dict(evaluation.settings),
+        "inputs": list(evaluation.inputs),
+    }
+    body = html.escape(json.dumps(facts, indent=1))
+    return f"<details><summary>Settings and inputs</summary><pre>{body}</pre></details>"

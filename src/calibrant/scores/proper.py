@@ -1,0 +1,43 @@
+"""Proper scores of each row (N,), from the record of the one pass.
+
+With soft labels q the score is its expectation under q: −Σ q log p, and Σp² − 2Σ q·p + 1; `hit` is then q of the
+predicted class. References: Gneiting & Raftery (2007); Brier (1950); Gruber & Buettner (2022) for the upper bounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.kernels.rows import RANK, Rows
+
+
+def _labelled(values: np.ndarray | None) -> np.ndarray:
+    if values is None:
+        raise AttributeError("these rows carry no labels")
+    return values
+
+
+def accuracy(rows: Rows) -> np.ndarray:
+    """1 where the predicted class is the label."""
+    return _labelled(rows.hit)
+
+
+def top_k(rows: Rows, k: int) -> np.ndarray:
+    """1 where the label is among the k most probable classes."""
+    return (rows.extras[RANK] < k).astype(np.float64)
+
+
+def nll(rows: Rows, clip: float = 0.0) -> np.ndarray:
+    """−log p(label); infinite where p(label) = 0 unless probabilities are clipped at `clip`."""
+    log_label = _labelled(rows.log_label)
+    return -np.maximum(log_label, np.log(clip)) if clip > 0 else -log_label
+
+
+def brier(rows: Rows) -> np.ndarray:
+    """Σ_c (p_c − 1{c = label})², in [0, 2]."""
+    return np.maximum(rows.sum_squares - 2.0 * _labelled(rows.label_p) + 1.0, 0.0)
+
+
+def rbs_factor(classes: int, p: float) -> float:
+    """Gruber's ladder: C^(1/p − 1/2)·√BS ≥ CE_p for 1 ≤ p ≤ 2."""
+    return float(classes ** (1.0 / p - 0.5))
