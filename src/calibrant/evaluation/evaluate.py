@@ -145,8 +145,8 @@ class _OneInput:
     def notes(self) -> list[Note]:
         if self.deviation <= RENORMALISED_ABOVE:
             return []
-        message = f"{self.predictions.name}: probabilities sum to one within {self.deviation:.2g}; each row was divided by its sum"
-        return [Note("renormalised", message)]
+        said = f"probabilities sum to one within {self.deviation:.2g}; each row was divided by its sum"
+        return [Note("renormalised", f"{self.predictions.name}: {said}")]
 
 
 def applicable(wanted: str | Iterable[str] | None, predictions: Input) -> tuple[list[Spec], dict[str, str]]:

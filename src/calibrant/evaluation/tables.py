@@ -14,6 +14,7 @@ from calibrant.registry.estimate import Estimate
 ARROWS = {"lower": " ↓", "higher": " ↑"}
 GROUP_METRICS = ("accuracy", "nll", "brier", "ece", "entropy", "mutual_information")
 MOST_GROUP_COLUMNS = 6
+FIELDS = ("value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value")
 
 
 def number(value: float) -> str:
@@ -105,7 +106,7 @@ def as_latex(evaluation: Evaluation) -> str:
 
 def as_csv(evaluation: Evaluation) -> str:
     """One row per input, group and metric, with full precision."""
-    heads = ("input", "by", "group", "metric", "value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value")  # fmt: skip
+    heads = ("input", "by", "group", "metric", *FIELDS)
     rows: list[tuple[object, ...]] = []
     for result in evaluation.results:
         rows += [(result.input, "", "", spec, *_fields(e)) for spec, e in result.metrics.items()]
@@ -121,8 +122,7 @@ def as_html(evaluation: Evaluation) -> str:
 
 
 def _fields(e: Estimate) -> tuple[object, ...]:
-    names = ("value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value")
-    values = (getattr(e, name) for name in names)
+    values = (getattr(e, name) for name in FIELDS)
     return tuple("" if isinstance(v, float) and math.isnan(v) else v for v in values)
 
 

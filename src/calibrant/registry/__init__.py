@@ -16,9 +16,10 @@ PATTERN = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
 @cache
 def metrics() -> dict[str, Metric]:
     """Every metric by name, in the order in which tables show them."""
-    from calibrant.registry.classification import METRICS
+    from calibrant.registry import calibration, decompositions, proper, ranking, uncertainty
 
-    return {metric.name: metric for metric in METRICS}
+    families = (proper, calibration, ranking, uncertainty, decompositions)
+    return {metric.name: metric for family in families for metric in family.METRICS}
 
 
 def find(name: str) -> Metric:

@@ -76,7 +76,7 @@ def read(
     """Read predictions from .npz, a folder of .npy, .csv or .jsonl; see the guide for the keys.
 
     rename: {"logits": "logits_test"} takes another array for a key, as `FILE::logits=logits_test` does. member: keep
-    one member. columns: which columns of a table hold what. strict: arrays that fit nothing are an error, not a warning.
+    one member. columns: which columns of a table hold what. strict: arrays that fit nothing are an error.
     """
     source = Source.parse(str(path))
     made = read_source(
