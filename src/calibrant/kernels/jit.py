@@ -54,16 +54,19 @@ def _is_private(folder: Path) -> bool:
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Numba's njit without the interpreter lock, its compiled form kept in `cache_folder()`."""
+    """Numba's njit without the interpreter lock, its compiled form kept in `cache_folder()`.
+
+    Division by zero gives infinity or NaN as in NumPy: a check before each division would stop the vectors.
+    """
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         folder = cache_folder()
         if folder is None:
-            return njit(nogil=True, **options)(function)
+            return njit(nogil=True, error_model="numpy", **options)(function)
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = folder  # read once, when the function is decorated
         try:
-            return njit(nogil=True, cache=True, **options)(function)
+            return njit(nogil=True, error_model="numpy", cache=True, **options)(function)
         finally:
             numba.config.CACHE_DIR = before
 

@@ -24,6 +24,7 @@ NO_LABELS = np.empty(0, np.int64)
 EXTRA_ELEMENTS = 1 << 22
 """Averaged predictions that are held at a time where a metric wants more than the record."""
 
+MEAN = "mean"
 MARGIN = "margin"
 RANK = "rank"
 PREDICTED_CLASS = ("predicted_class", 0)
@@ -71,8 +72,8 @@ def rows_of(
 ) -> Rows:
     """The record of all rows; a light one may lack entropy and Σp² (NaN).
 
-    wanted: MARGIN, RANK, PREDICTED_CLASS, ("class", k) and ("classwise", bins).
-    ("class", k) leaves p_k there and 1{label = k} under ("label", k); ("classwise", bins) and PREDICTED_CLASS leave
+    wanted: MARGIN, RANK, MEAN (the averaged prediction (N, C) of several members), PREDICTED_CLASS, ("class", k) and
+    ("classwise", bins). ("class", k) leaves p_k there and 1{label = k} under ("label", k); ("classwise", bins) and PREDICTED_CLASS leave
     tables of sums in units of 2⁻⁴⁰, as Python integers.
     """
     if isinstance(predictions, Judged):
@@ -180,6 +181,8 @@ class _Pass:
                 self._class_probability(want, start, scores)
             elif isinstance(want, tuple):
                 self._classwise(want, start, scores)
+        if MEAN in self.wanted:
+            self._keep_mean(start, scores)
         if MARGIN in self.wanted or RANK in self.wanted:
             self._runner_up(start, scores)
 
@@ -194,6 +197,13 @@ class _Pass:
         if self.p.has_labels:
             y = self.p.label_probs[rows, want[1]] if self.p.soft else self.p.labels[rows] == want[1]  # type: ignore[index]
             self.extras.setdefault(("label", want[1]), np.empty(self.p.n))[rows] = y
+
+    def _keep_mean(self, start: int, scores: np.ndarray) -> None:
+        if len(scores) == self.p.n:
+            self.extras[MEAN] = scores
+        else:
+            mean = self.extras.setdefault(MEAN, np.empty((self.p.n, self.p.classes), scores.dtype))
+            mean[start : start + len(scores)] = scores
 
     def _by_predicted_class(self, start: int, scores: np.ndarray) -> None:
         rows = slice(start, start + len(scores))

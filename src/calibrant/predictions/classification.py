@@ -201,7 +201,7 @@ class Classification(Predictions):
         """(first row, scores (M, n, C)) in C order, float32 or float64; the whole at once where it is that already."""
         scores = self.scores
         ready = scores.flags.c_contiguous and scores.dtype in (np.float32, np.float64)
-        if ready and scores.dtype.isnative and scores.shape[2] > 1 and rows is None:
+        if ready and scores.dtype.isnative and scores.shape[2] > 1 and (rows or self.n) >= self.n:
             yield 0, scores
             return
         dtype = np.float64 if scores.dtype.itemsize == 8 else np.float32

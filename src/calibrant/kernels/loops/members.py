@@ -39,39 +39,6 @@ MEMBER_FIELDS = 9
 
 
 @kernel(fastmath=SUMS)
-def _exp_row(r, m, e):
-    s0, s1 = like(m, 0), like(m, 0)
-    first = np.int32(r.size)
-    for k in range(r.size):
-        d = at_least_lowest(r[k] - m)
-        v = fast_exp(d)
-        e[k] = v
-        s0 += v
-        s1 += v * d
-        first = min(first, np.int32(k) if r[k] == m else np.int32(r.size))
-    return s0, s1, first
-
-
-@kernel(fastmath=SUMS)
-def _prob_row(r, m, e):
-    s0, s1 = like(m, 0), like(m, 0)
-    first = np.int32(r.size)
-    for k in range(r.size):
-        v = r[k]
-        e[k] = v
-        s0 += v
-        s1 += v * fast_log(max(v, like(v, TINY)))
-        first = min(first, np.int32(k) if v == m else np.int32(r.size))
-    return s0, s1, first
-
-
-@kernel(fastmath=SUMS)
-def _add_scaled(total, e, scale):
-    for k in range(e.size):
-        total[k] += e[k] * scale
-
-
-@kernel(fastmath=SUMS)
 def _average_row(total, share):
     """Divide by the number of members; Σp² and −Σp·log p of the result."""
     squares, entropy = like(share, 0), like(share, 0)
@@ -92,10 +59,28 @@ def _first_at(r, m):
     return k
 
 
-@kernel(fastmath=SUMS)
-def _exp_lanes(x, out):
-    for j in range(x.size):
-        out[j] = exp64(max(x[j], LOWEST_64))
+@kernel(fastmath={"contract"})
+def _exp_lanes(x, rows):
+    """Replace x by e^x, exactly 0 far below."""
+    for j in range(rows):
+        v = exp64(max(x[j], LOWEST_64))
+        x[j] = v if x[j] > LOWEST_64 else (0.0 if x[j] <= LOWEST_64 else np.nan)
+
+
+@kernel()
+def _gather(z, m, first, rows, pred, x):
+    for j in range(rows):
+        x[j] = z[m, first + j, pred[first + j]]
+
+
+@kernel(fastmath={"contract"})
+def _member_confidence(x, lse, is_probs, rows, mean_lse, worst):
+    """Each row's probability of the predicted class by one member, from its score x there; left in x."""
+    for j in range(rows):
+        mean_lse[j] += lse[j]
+        worst[j] = lse[j] if abs(lse[j]) > abs(worst[j]) else worst[j]
+        v = exp64(min(max(-lse[j] if is_probs else x[j] - lse[j], LOWEST_64), 1.0))
+        x[j] = x[j] * v if is_probs else v
 
 
 @kernel(fastmath={"contract"})
@@ -124,15 +109,10 @@ def _close_group(z, is_probs, first, rows, pred, out, lse, log_label, votes, mem
     x, y = np.empty(rows), np.empty(rows)
     mean_lse, worst = np.zeros(rows), np.zeros(rows)
     for m in range(members):
+        _gather(z, m, first, rows, pred, x)
+        _member_confidence(x, lse[m], is_probs, rows, mean_lse, worst)
         for j in range(rows):
-            at_pred = np.float64(z[m, first + j, pred[first + j]])
-            mean_lse[j] += lse[m, j]
-            worst[j] = lse[m, j] if abs(lse[m, j]) > abs(worst[j]) else worst[j]
-            x[j] = -lse[m, j] if is_probs else at_pred - lse[m, j]
-            y[j] = at_pred if is_probs else 1.0
-        _exp_lanes(x, x)
-        for j in range(rows):
-            member_p[m, first + j] = y[j] * x[j]
+            member_p[m, first + j] = x[j]
     _log_mean_exp(log_label, rows, x, y)
     for j in range(rows):
         i = first + j
@@ -144,33 +124,77 @@ def _close_group(z, is_probs, first, rows, pred, out, lse, log_label, votes, mem
         out[VARIATION_RATIO, i] = 1.0 - modal / members
         out[LOG_LABEL, i] = y[j]
         out[EXPECTED_ENTROPY, i] = max(out[EXPECTED_ENTROPY, i] / members, 0.0)
-        x[j] = y[j]
-    _exp_lanes(x, x)
+    _exp_lanes(y, rows)
     for j in range(rows):
-        out[LABEL, first + j] = x[j] if y[j] > LOWEST_64 else y[j] * 0.0
+        out[LABEL, first + j] = y[j]
+
+
+@kernel(fastmath=SUMS)
+def _add_exp_row(z, i, top, e, total, j):
+    """Add softmax(z[i]) to total[j]; Σe, Σe·d and the first index of the maximum.
+
+    Rows are named by index: a slice is counted by its users, which costs as much as thirty entries.
+    """
+    s0, s1 = like(top, 0), like(top, 0)
+    none = np.int32(z.shape[1])
+    first = none
+    for k in range(z.shape[1]):
+        d = at_least_lowest(z[i, k] - top)
+        v = fast_exp(d)
+        e[k] = v
+        s0 += v
+        s1 += v * d
+        first = min(first, np.int32(k) if z[i, k] == top else none)
+    scale = like(top, 1) / s0
+    for k in range(z.shape[1]):
+        total[j, k] += e[k] * scale
+    return s0, s1, first
+
+
+@kernel(fastmath=SUMS)
+def _add_prob_row(z, i, top, total, j):
+    """Add z[i]/Σz[i] to total[j]; Σp, Σp·log p and the first index of the maximum."""
+    s0, s1 = like(top, 0), like(top, 0)
+    none = np.int32(z.shape[1])
+    first = none
+    for k in range(z.shape[1]):
+        v = z[i, k]
+        s0 += v
+        s1 += v * fast_log(max(v, like(v, TINY)))
+        first = min(first, np.int32(k) if v == top else none)
+    scale = like(top, 1) / s0
+    for k in range(z.shape[1]):
+        total[j, k] += z[i, k] * scale
+    return s0, s1, first
 
 
 @kernel()
-def _log_of_label(r, label, lse, is_probs):
-    x = np.float64(r[label])
-    if not is_probs:
-        return x - lse
-    return log64(x) - lse if x > 0 else -np.inf
+def _add_group(z, labels, is_probs, first, rows, e, total, votes, fault, lanes):
+    """Add one member's rows first … first + rows; lanes: maximum, Σe, Σe·d and score of the label of each."""
+    for j in range(rows):
+        i = first + j
+        top, low, odd = row_extent(z[i])
+        if odd or (is_probs and low < 0):
+            fault[i] = 1
+            lanes[0, j], lanes[1, j], lanes[2, j], lanes[3, j] = 0.0, 1.0, 0.0, 1.0
+            continue
+        s0, s1, k = _add_prob_row(z, i, top, total, j) if is_probs else _add_exp_row(z, i, top, e, total, j)
+        votes[j, k] += 1
+        lanes[0, j], lanes[1, j], lanes[2, j] = top, s0, s1
+        lanes[3, j] = z[i, labels[i]] if labels.size else np.nan
 
 
-@kernel()
-def _add_long_row(r, label, is_probs, e, total, votes):
-    """Add one member's row to the sums of its group: its log-sum-exp, log p(label), entropy, fault."""
-    top, low, odd = row_extent(r)
-    if odd or (is_probs and low < 0):
-        return 0.0, 0.0, 0.0, True
-    s0, s1, k = _prob_row(r, top, e) if is_probs else _exp_row(r, top, e)
-    _add_scaled(total, e, like(s0, 1.0 / s0))
-    votes[k] += 1
-    log_s0 = log64(np.float64(s0))
-    lse = log_s0 if is_probs else np.float64(top) + log_s0
-    at_label = _log_of_label(r, label, lse, is_probs) if label >= 0 else np.nan
-    return lse, at_label, log_s0 - np.float64(s1) / np.float64(s0), False
+@kernel(fastmath={"contract"})
+def _close_member(lanes, is_probs, rows, lse, log_label, entropy):
+    """Each row's log-sum-exp and log p(label) of one member, and its entropy added to the sum."""
+    for j in range(rows):
+        log_s0 = log64(lanes[1, j])
+        entropy[j] += log_s0 - lanes[2, j] / lanes[1, j]
+        lse[j] = log_s0 if is_probs else lanes[0, j] + log_s0
+        x = lanes[3, j]
+        if is_probs:
+            x = log64(x) if x > 0 else (-np.inf if x == 0 else np.nan)
+        log_label[j] = x - lse[j]
 
 
 @kernel()
@@ -180,26 +204,21 @@ def long_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop
     group = max(1, min(W, 65536 // classes))
     total = np.empty((group, classes), z.dtype)
     e = np.empty(classes, z.dtype)
+    lanes, entropy = np.empty((4, group)), np.empty(group)
     lse, log_label = np.empty((members, group)), np.empty((members, group))
     votes = np.empty((group, classes), np.int32)
     share = like(z[0, 0, 0], 1.0 / members)
     for first in range(start, stop, group):
         rows = min(group, stop - first)
-        for j in range(rows):
-            clear(total[j])
-            clear(votes[j])
-            out[EXPECTED_ENTROPY, first + j] = 0
+        clear(entropy)
+        clear(total.ravel())
+        clear(votes.ravel())
         for m in range(members):
-            for j in range(rows):
-                i = first + j
-                label = labels[i] if labels.size else -1
-                lse[m, j], log_label[m, j], entropy, odd = _add_long_row(
-                    z[m, i], label, is_probs, e, total[j], votes[j]
-                )
-                out[EXPECTED_ENTROPY, i] += entropy
-                fault[i] |= odd
+            _add_group(z[m], labels, is_probs, first, rows, e, total, votes, fault, lanes)
+            _close_member(lanes, is_probs, rows, lse[m], log_label[m], entropy)
         for j in range(rows):
             i = first + j
+            out[EXPECTED_ENTROPY, i] = entropy[j]
             out[SUM_SQUARES, i], out[ENTROPY, i] = _average_row(total[j], share)
             top, _, _ = row_extent(total[j])
             out[CONFIDENCE, i] = top

@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
 from calibrant.kernels.loops.floats import (
+    LOWEST_64,
     at_least_lowest,
     exp64,
     fast_exp,
@@ -50,7 +51,7 @@ def _finish_logits(out, start, stop):
         inverse = 1.0 / conf[i]
         at_label = log_label[i] - lse[i] - log_s0
         log_label[i] = at_label
-        label[i] = exp64(at_label) if at_label > -708.0 else at_label * 0.0
+        label[i] = exp64(at_label) if at_label > LOWEST_64 else (0.0 if at_label <= LOWEST_64 else np.nan)
         rest = log_s0 - entropy[i] * inverse
         entropy[i] = 0.0 if rest < 0.0 else rest
         squares[i] = squares[i] * inverse * inverse
@@ -131,6 +132,17 @@ def exp_sum(r, m):
 
 
 @kernel(fastmath=SUMS)
+def prob_sum(r, m):
+    """Σp of one row and the first index of its maximum m."""
+    s0 = like(m, 0)
+    first = np.int32(r.size)
+    for k in range(r.size):
+        s0 += r[k]
+        first = min(first, np.int32(k) if r[k] == m else np.int32(r.size))
+    return s0, first
+
+
+@kernel(fastmath=SUMS)
 def prob_sums(r, m):
     """Σp, Σp·log p, Σp² of one row, and the first index of its maximum m."""
     s0, s1, s2 = like(m, 0), like(m, 0), like(m, 0)
@@ -157,12 +169,10 @@ def long_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
             fault[i] = 1
             continue
         s1, s2 = like(m, np.nan), like(m, np.nan)
-        if is_probs:
-            s0, s1, s2, k = prob_sums(r, m)
-        elif light:
-            s0, k = exp_sum(r, m)
+        if light:
+            s0, k = prob_sum(r, m) if is_probs else exp_sum(r, m)
         else:
-            s0, s1, s2, k = exp_sums(r, m)
+            s0, s1, s2, k = prob_sums(r, m) if is_probs else exp_sums(r, m)
         out[TOP, i], out[S0, i], out[S1, i], out[S2, i] = m, s0, s1, s2
         pred[i] = k
         out[AT_LABEL, i] = r[labels[i]] if labels.size else np.nan

@@ -1,0 +1,62 @@
+"""Sums that do not depend on order, against exact rational arithmetic."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant.kernels.exact import ExactSum, exact_mean, exact_sum
+
+VALUES = st.lists(st.floats(-1e300, 1e300), max_size=60)
+
+
+@given(VALUES)
+@settings(max_examples=200, deadline=None)
+def test_close_to_the_exact_sum(values):
+    exact = sum(map(Fraction, values), Fraction(0))
+    scale = max([abs(v) for v in values], default=0.0)
+    tolerance = max(len(values), 1) * max(scale * 2.0**-42, 2.0**-60)
+    assert abs(Fraction(exact_sum(np.array(values))) - exact) <= Fraction(tolerance) + abs(exact) * Fraction(2.0**-52)
+
+
+@given(VALUES, st.randoms(use_true_random=False), st.integers(1, 7))
+@settings(max_examples=100, deadline=None)
+def test_order_and_blocks_do_not_matter(values, shuffler, blocks):
+    whole = exact_sum(np.array(values))
+    shuffled = list(values)
+    shuffler.shuffle(shuffled)
+    merged = ExactSum()
+    for part in np.array_split(np.array(shuffled), blocks):
+        merged.merge(ExactSum().add(part))
+    assert merged.value() == whole
+
+
+def test_ten_million_small_values_keep_every_digit():
+    x = np.random.default_rng(0).standard_normal(3_000_000)
+    assert exact_sum(x) == pytest.approx(math.fsum(x), abs=1e-11)
+
+
+def test_mean_of_equal_values_is_that_value():
+    assert exact_mean(np.full(1_000_003, 0.1)) == pytest.approx(0.1, abs=2.0**-60)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1.0, math.inf], math.inf),
+        ([-math.inf, 5.0], -math.inf),
+        ([math.inf, -math.inf], math.nan),
+        ([math.nan], math.nan),
+    ],
+)
+def test_values_that_are_not_finite_are_told(values, expected):
+    total = exact_sum(np.array(values))
+    assert total == expected or (math.isnan(total) and math.isnan(expected))
+
+
+def test_empty_sum_is_zero_and_empty_mean_undefined():
+    assert exact_sum(np.empty(0)) == 0.0
+    assert math.isnan(exact_mean(np.empty(0)))
