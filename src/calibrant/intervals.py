@@ -65,7 +65,7 @@ def wilson(share: float, n: float, level: float) -> Interval:
 
 def delong(score: np.ndarray, positive: np.ndarray, auc: float, level: float) -> Interval:
     """From the variance of the placement values of positives and negatives, on the logit scale."""
-    inside, outside = score[positive], score[~positive]
+    inside, outside = np.sort(score[positive]), np.sort(score[~positive])
     m, n = len(inside), len(outside)
     if m < 2 or n < 2 or not 0.0 < auc < 1.0:
         return NONE

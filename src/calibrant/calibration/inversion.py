@@ -4,7 +4,8 @@ The plug-in T = norm(gaps) is biased, most at a perfect model, so its bootstrap 
 interval keeps each θ whose central `level` range of simulated T contains the observed one, where T is simulated from
 gaps of size θ along a profile, plus normal errors of the observed variance. Two profiles are tried and their ranges
 united: the observed gaps, and these soft-thresholded at 1.5 standard errors. If T lies under the upper end of the null,
-the interval begins at 0.
+the interval begins at 0; the null is that of the redrawn labels where the caller has it, for bins without a single miss
+make the observed variance too small to judge by.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def union_of_inversions(
     level: float,
     draws: int,
     seed: int,
+    null_upper: float | None = None,
 ) -> Interval:
     """The interval of statistic(signed, share) when `signed` has the given covariance (B,) or (B, B)."""
     filled = share > 0
@@ -43,7 +45,8 @@ def union_of_inversions(
     tails = (0.5 - level / 2, 0.5 + level / 2)
     errors = np.sqrt((spread**2).sum(axis=1))
     soft = np.sign(signed) * np.maximum(np.abs(signed) - THRESHOLD * errors, 0.0)
-    null_upper = float(np.quantile(statistic(noise, share), tails[1]))
+    if null_upper is None:
+        null_upper = float(np.quantile(statistic(noise, share), tails[1]))
 
     def reach(unit: np.ndarray, tail: float) -> float:
         """The θ along a unit profile at which this quantile of simulated T is the observed value."""

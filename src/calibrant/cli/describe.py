@@ -10,7 +10,7 @@ from calibrant.cli import inputs
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(help="Prediction files.", metavar="FILE...")],
+    files: Annotated[list[str], typer.Argument(help="Prediction files.", metavar="FILE")],
     labels: inputs.Labels = None,
     probs: inputs.Probs = None,
     logits: inputs.Logits = None,

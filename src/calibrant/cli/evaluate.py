@@ -14,7 +14,7 @@ def command(
         list[str],
         typer.Argument(
             help="Prediction files; FILE::logits=NAME,labels=NAME,member=K renames keys.",
-            metavar="FILE...",
+            metavar="FILE",
         ),
     ],
     metrics: Annotated[
@@ -51,7 +51,7 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Judge predictions: every metric that applies, with its interval and what a calibrated model would give."""
-    from calibrant.cli.output import check_format, progress_bar, write_outputs
+    from calibrant.cli.output import check_format, progress_bar, refuse_warnings, write_outputs
     from calibrant.evaluation.evaluate import evaluate
     from calibrant.predictions import Classification
 
@@ -67,4 +67,6 @@ def command(
             predictions, metrics, by=by or (), units=units, level=level, resamples=resamples, seed=seed,
             threads=threads, progress=progress,
         )  # fmt: skip
+    if strict:
+        refuse_warnings(evaluation)
     write_outputs(evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)

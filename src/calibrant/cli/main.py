@@ -5,13 +5,15 @@ Exit codes: 0 done; 2 bad input or usage; 3 an internal error; 130 interrupted.
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import NoReturn
 
 import typer
 
 from calibrant import __version__
 from calibrant.cli import demo, describe, evaluate, metrics
-from calibrant.errors import CalibrantError
+from calibrant.errors import CalibrantError, plain
 
 app = typer.Typer(
     name="calibrant",
@@ -44,23 +46,22 @@ def _main(
 
 
 def run() -> None:
-    """Run the program; every expected failure is one line on stderr."""
+    """Run the program; every expected failure is one line on stderr. Typer ends the process on usage errors itself."""
     try:
         app()
     except CalibrantError as error:
         _fail(f"calibrant: {error}", error.exit_code)
     except KeyboardInterrupt:
         _fail("calibrant: interrupted", 130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
     except MemoryError:
-        _fail(
-            "calibrant: expected to fit into memory, but it is exhausted; evaluate fewer rows at a time",
-            2,
-        )
+        _fail("calibrant: expected to fit into memory, but it is exhausted; evaluate fewer rows at a time", 2)
+    except Exception as error:
+        if os.environ.get("CALIBRANT_DEBUG"):
+            raise
+        said = plain(f"{type(error).__name__}: {error}")
+        _fail(f"calibrant: a fault of the program ({said}); please report it, with CALIBRANT_DEBUG=1 set", 3)
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     typer.echo(message, err=True)
     sys.exit(code)

@@ -30,6 +30,17 @@ def check_format(name: str) -> str:
     return name
 
 
+def refuse_warnings(evaluation: Evaluation) -> None:
+    """Under --strict a warning is an error, and nothing is written."""
+    for note in evaluation.warnings:
+        raise UsageError(
+            "--strict",
+            expected="no warnings",
+            came=note.message,
+            do=f"mend it, or leave --strict out ({len(evaluation.warnings)} in all)",
+        )
+
+
 def write_outputs(
     evaluation: Evaluation, *, form: str, json_path: str | None, html_path: str | None, quiet: bool
 ) -> None:
@@ -74,7 +85,7 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting (the first run compiles)", total=None)
 
-        def advance(name: str, done: int, total: int) -> None:
-            bar.update(task, description=name or "writing", completed=done, total=total)
+        def advance(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
 
         yield advance

@@ -49,15 +49,12 @@ def evaluate(
     columns = [by] if isinstance(by, str) else list(by)
     results, notes = [], []
     for place, item in enumerate(inputs):
-        if progress:
-            progress(item.name, place, len(inputs))
-        one = _OneInput(item, metrics, settings, units, block_rows)
+        tell = _teller(progress, item.name, place, len(inputs))
+        one = _OneInput(item, metrics, settings, units, block_rows, tell)
         result = one.result()
         groups = [group for column in columns for group in one.groups(column)]
         results.append(replace(result, groups=tuple(groups)))
         notes += [*item.notes(), *one.notes()]
-    if progress:
-        progress("", len(inputs), len(inputs))
     return Evaluation(
         version=_version(),
         settings=_recorded(settings, metrics, columns, units),
@@ -67,12 +64,26 @@ def evaluate(
     )
 
 
+def _teller(progress: Progress | None, name: str, place: int, total: int) -> Callable[[str], None]:
+    """What one input tells of its progress: what is being done now."""
+
+    def tell(what: str) -> None:
+        if progress is not None:
+            progress(f"{name}: {what}", place, total)
+
+    return tell
+
+
 def measure(
     predictions: Input, metrics: str | Iterable[str] | None = None, *, threads: int | None = None
 ) -> dict[str, float]:
-    """The values alone: no intervals, no null bands, nothing skipped silently."""
+    """The values alone: no intervals, no null bands; a metric that is named and does not apply is an error."""
     settings = Settings(intervals=False, threads=threads)
-    result = _OneInput(predictions, metrics, settings, None, None).result(curves=False)
+    if metrics is not None:
+        _, skipped = applicable(metrics, predictions)
+        for text, reason in skipped.items():
+            raise NotApplicable(text, expected="predictions that can give it", came=reason, do="leave it out")
+    result = _OneInput(predictions, metrics, settings, None, None, lambda what: None).result(curves=False)
     return {spec: estimate.value for spec, estimate in result.metrics.items()}
 
 
@@ -85,12 +96,14 @@ class _OneInput:
     settings: Settings
     units: str | None
     block_rows: int | None
+    tell: Callable[[str], None]
     deviation: float = 0.0
 
     def result(self, curves: bool = True) -> Result:
         p = self.predictions
         specs, skipped = applicable(self.wanted, p)
         accumulators = {spec.text: spec.metric.accumulate(spec, p) for spec in specs}
+        self.tell("reading")
         rows = self._rows(specs)
         self.deviation = rows.deviation
         for accumulator in accumulators.values():
@@ -114,7 +127,11 @@ class _OneInput:
         return rows
 
     def _estimates(self, accumulators: dict[str, Accumulator]) -> dict[str, Estimate]:
-        return {text: accumulator.result(self.settings) for text, accumulator in accumulators.items()}
+        estimates = {}
+        for text, accumulator in accumulators.items():
+            self.tell(text)
+            estimates[text] = accumulator.result(self.settings)
+        return estimates
 
     def groups(self, column: str) -> list[Group]:
         name, _, bins = column.partition(":")

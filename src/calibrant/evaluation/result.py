@@ -11,6 +11,7 @@ from typing import Any
 from calibrant.errors import FileError, UsageError, did_you_mean, plain, show
 from calibrant.predictions.base import Note
 from calibrant.predictions.files.writing import atomic_write
+from calibrant.registry import parse
 from calibrant.registry.estimate import Estimate
 
 SCHEMA = 1
@@ -42,6 +43,8 @@ class Result:
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, spec: str) -> Estimate:
+        if spec not in self.metrics and spec not in self.skipped:
+            spec = parse(spec).text
         if spec not in self.metrics:
             reason = self.skipped.get(spec)
             hint = f"it was skipped: {reason}" if reason else did_you_mean(spec, self.metrics)

@@ -70,8 +70,8 @@ def ranking_replicates(
 def _by_falling_score(
     score: np.ndarray, positive: np.ndarray, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    order = np.argsort(-score, kind="stable")
+    weights = np.ones(len(score)) if weights is None else weights
+    order = np.lexsort((weights, positive, -score))  # sums then do not depend on the order of rows
     ranked = score[order]
     tied = np.append(ranked[1:] == ranked[:-1], False)
-    weights = np.ones(len(score)) if weights is None else weights
     return positive[order].astype(np.bool_), tied, weights[order], order

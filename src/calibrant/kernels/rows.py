@@ -72,9 +72,9 @@ def rows_of(
 ) -> Rows:
     """The record of all rows; a light one may lack entropy and Σp² (NaN).
 
-    wanted: MARGIN, RANK, MEAN (the averaged prediction (N, C) of several members), PREDICTED_CLASS, ("class", k) and
-    ("classwise", bins). ("class", k) leaves p_k there and 1{label = k} under ("label", k); ("classwise", bins) and PREDICTED_CLASS leave
-    tables of sums in units of 2⁻⁴⁰, as Python integers.
+    wanted: MARGIN, RANK, MEAN (the averaged prediction (N, C) of several members), ("class", k), which leaves p_k there
+    and 1{label = k} under ("label", k), and tables of sums in units of 2⁻⁴⁰ as Python integers: ("classwise", bins) and
+    PREDICTED_CLASS.
     """
     if isinstance(predictions, Judged):
         return _judged_rows(predictions)

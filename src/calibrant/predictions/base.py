@@ -131,6 +131,16 @@ class Predictions:
         """The (N,) columns by which rows can be sliced."""
         return self.info.columns
 
+    def _member_index(self, k: int) -> int:
+        if not -self.members <= k < self.members:
+            raise UsageError(
+                "member",
+                expected=f"a number from 0 to {self.members - 1}",
+                came=f"got {k}",
+                do="count members from 0",
+            )
+        return k % self.members
+
     def _take(self, rows: np.ndarray) -> Self:
         raise NotImplementedError
 

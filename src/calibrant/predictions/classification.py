@@ -164,14 +164,7 @@ class Classification(Predictions):
     # -------------------------------------------------------------------------------------- parts
     def member(self, k: int) -> Classification:
         """One member as predictions of its own."""
-        if not -self.members <= k < self.members:
-            raise UsageError(
-                "member",
-                expected=f"a number from 0 to {self.members - 1}",
-                came=f"got {k}",
-                do="count members from 0",
-            )
-        k %= self.members
+        k = self._member_index(k)
         names = None if self.member_names is None else (self.member_names[k],)
         return replace(self, scores=self.scores[k : k + 1], member_names=names)
 

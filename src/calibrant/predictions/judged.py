@@ -68,7 +68,7 @@ class Judged(Predictions):
 
     def member(self, k: int) -> Judged:
         """One member as predictions of its own."""
-        return replace(self, confidence=self.confidence[[k]])
+        return replace(self, confidence=self.confidence[[self._member_index(k)]])
 
     def average(self) -> Judged:
         """The mean confidence over members."""

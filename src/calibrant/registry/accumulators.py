@@ -257,15 +257,15 @@ class BinnedError(Kept):
         if not settings.intervals:
             return Estimate.of(value, len(p))
         covariance = table.variance() if units is None else _unit_covariance(p, y, w, bins, units, table)
+        null: dict[str, float] = {}
+        if units is None and ((y == 0) | (y == 1)).all():
+            null = self._null(p, w, bins, table, value, settings)
         interval = NONE
         if self.norm != "max":
             interval = union_of_inversions(
                 table.signed, table.share, covariance, statistic,
-                level=settings.level, draws=settings.resamples, seed=settings.seed,
+                level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=null.get("null_high"),
             )  # fmt: skip
-        null = {}
-        if units is None and ((y == 0) | (y == 1)).all():
-            null = self._null(p, w, bins, table, value, settings)
         return Estimate.of(value, len(p), interval, settings, (0.0, math.inf), **null)
 
     def _null(

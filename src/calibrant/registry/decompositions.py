@@ -92,6 +92,7 @@ def _corp_part(part: str, title: str, definition: str, direction: str) -> Metric
         direction=direction,
         limits=(0.0, 1.0),
         needs=frozenset({"labels"}),
+        comparable=part == "uncertainty",
         bias="" if part == "uncertainty" else "Positive for a perfect model at any n, falling like n^(−2/3).",
         cost="sort",
         merge="rows",

@@ -120,6 +120,8 @@ class Metric:
             met, reason = tests[need]
             if not met:
                 return reason
+        if predictions.task == "judged" and spec.options.get("of", "top") != "top":
+            return "judged answers have no classes"
         if "k" in spec.options and int(spec["k"]) >= getattr(predictions, "classes", math.inf):
             return f"k = {spec['k']} is not below the number of classes"
         return None
@@ -159,4 +161,7 @@ class Spec:
 
 
 def _written(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    """Every digit of a number, and 1 for 1.0."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -82,6 +82,8 @@ def corp(p: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> Cor
     from scipy.optimize import isotonic_regression
 
     w = np.ones(len(p)) if weights is None else weights
+    order = np.lexsort((w, y, p))  # sums then do not depend on the order of rows
+    p, y, w = p[order], y[order], w[order]
     values, inverse = np.unique(p, return_inverse=True)
     mass = np.bincount(inverse, w)
     keep = mass > 0

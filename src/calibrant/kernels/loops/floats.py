@@ -2,7 +2,8 @@
 
 libm's exp and log cost 8 to 10 ns a call and stop a loop from using vectors; these cost a fraction of a nanosecond.
 Errors are at most about 2 units in the last place over the ranges used here (a test measures them).
-References: Cody & Waite (1980) for the reduction; Moshier's Cephes polynomials (1989) for float32.
+References: Cody & Waite (1980) for the reduction; the polynomial of log32 is Moshier's (Cephes, 1989), that of exp32 a
+minimax fit of our own with a relative error of 3e-9.
 """
 
 import numpy as np
@@ -16,6 +17,11 @@ f4 = np.float32
 i4 = np.int32
 LOWEST_32 = f4(-87.0)
 LOWEST_64 = -708.0
+
+# Adding 1.5·2²³ (1.5·2⁵²) rounds to a whole number and leaves it in the last bits of the float: shifted into the place
+# of the exponent, with the bits of 1.0 added, they are the power of two. Unlike a conversion it is defined for NaN.
+SHIFT_32, ONE_32 = f4(12582912.0), i4(0x3F800000)
+SHIFT_64, ONE_64 = 6755399441055744.0, 0x3FF0000000000000
 
 
 @intrinsic
@@ -44,22 +50,23 @@ def bits_float(typing_context, b):
 @kernel(fastmath={"contract"})
 def exp32(x):
     """e^x in float32 for -87 <= x <= 88."""
-    t = np.floor(x * f4(1.44269504088896341) + f4(0.5))
+    shifted = x * f4(1.44269504088896341) + SHIFT_32
+    t = shifted - SHIFT_32
     r = x - t * f4(0.693359375)
     r = r - t * f4(-2.12194440e-4)
-    y = f4(1.9875691500e-4) * r + f4(1.3981999507e-3)
-    y = y * r + f4(8.3334519073e-3)
-    y = y * r + f4(4.1665795894e-2)
-    y = y * r + f4(1.6666665459e-1)
-    y = y * r + f4(5.0000001201e-1)
+    y = f4(1.3814539415761828e-3) * r + f4(8.36874544620514e-3)
+    y = y * r + f4(4.166838899254799e-2)
+    y = y * r + f4(1.666652113199234e-1)
+    y = y * r + f4(4.999999403953552e-1)
     y = y * (r * r) + r + f4(1.0)
-    return y * bits_float(i4((i4(t) + i4(127)) << i4(23)))
+    return y * bits_float(i4(i4(float_bits(shifted) << i4(23)) + ONE_32))
 
 
 @kernel(fastmath={"contract"})
 def exp64(x):
     """e^x in float64 for -708 <= x <= 709."""
-    t = np.floor(x * 1.4426950408889634 + 0.5)
+    shifted = x * 1.4426950408889634 + SHIFT_64
+    t = shifted - SHIFT_64
     r = x - t * 6.93145751953125e-1
     r = r - t * 1.42860682030941723212e-6
     y = 1.1470745597729725e-11 * r + 1.6059043836821613e-10
@@ -75,7 +82,7 @@ def exp64(x):
     y = y * r + 1.6666666666666666e-01
     y = y * r + 0.5
     y = y * (r * r) + r + 1.0
-    return y * bits_float((np.int64(t) + 1023) << 52)
+    return y * bits_float((float_bits(shifted) << 52) + ONE_64)
 
 
 @kernel(fastmath={"contract"})
@@ -119,14 +126,14 @@ def log64(x):
 
 
 def at_least_lowest(x):
-    """max(x, the lowest exponent of its precision): e^x is then about 1e-38 or 3e-308 instead of 0."""
+    """x, or the lowest exponent of its precision: e^x is then about 1e-38 or 3e-308 instead of 0. NaN stays NaN."""
 
 
 @overload(at_least_lowest)
 def _at_least_lowest(x):
     if x == types.float32:
-        return lambda x: max(x, LOWEST_32)
-    return lambda x: max(x, LOWEST_64)
+        return lambda x: LOWEST_32 if x < LOWEST_32 else x
+    return lambda x: LOWEST_64 if x < LOWEST_64 else x
 
 
 def fast_exp(x):

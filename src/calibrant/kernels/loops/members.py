@@ -27,7 +27,11 @@ from calibrant.kernels.loops.softmax import (
     TINY,
     W,
     clear,
-    row_extent,
+    first_at,
+    pad,
+    padded_width,
+    padding,
+    row_top,
     tile_extent,
     turn,
 )
@@ -48,15 +52,6 @@ def _average_row(total, share):
         squares += p * p
         entropy -= p * fast_log(max(p, like(p, TINY)))
     return squares, max(entropy, like(share, 0))
-
-
-@kernel()
-def _first_at(r, m):
-    """The first index at which r is m."""
-    k = 0
-    while k < r.size - 1 and r[k] != m:
-        k += 1
-    return k
 
 
 @kernel(fastmath={"contract"})
@@ -131,54 +126,55 @@ def _close_group(z, is_probs, first, rows, pred, out, lse, log_label, votes, mem
 
 @kernel(fastmath=SUMS)
 def _add_exp_row(z, i, top, e, total, j):
-    """Add softmax(z[i]) to total[j]; Σe, Σe·d and the first index of the maximum.
-
-    Rows are named by index: a slice is counted by its users, which costs as much as thirty entries.
-    """
+    """Add softmax(z[i]) to total[j]; Σe and Σe·d."""
     s0, s1 = like(top, 0), like(top, 0)
-    none = np.int32(z.shape[1])
-    first = none
     for k in range(z.shape[1]):
         d = at_least_lowest(z[i, k] - top)
         v = fast_exp(d)
         e[k] = v
         s0 += v
         s1 += v * d
-        first = min(first, np.int32(k) if z[i, k] == top else none)
     scale = like(top, 1) / s0
     for k in range(z.shape[1]):
         total[j, k] += e[k] * scale
-    return s0, s1, first
+    return s0, s1
 
 
 @kernel(fastmath=SUMS)
-def _add_prob_row(z, i, top, total, j):
-    """Add z[i]/Σz[i] to total[j]; Σp, Σp·log p and the first index of the maximum."""
-    s0, s1 = like(top, 0), like(top, 0)
-    none = np.int32(z.shape[1])
-    first = none
+def _add_prob_row(z, i, total, j):
+    """Add z[i]/Σz[i] to total[j]; Σp, NaN where an entry is negative, and Σp·log p."""
+    s0, s1 = like(z[i, 0], 0), like(z[i, 0], 0)
+    negative = np.int32(0)
     for k in range(z.shape[1]):
         v = z[i, k]
         s0 += v
         s1 += v * fast_log(max(v, like(v, TINY)))
-        first = min(first, np.int32(k) if v == top else none)
-    scale = like(top, 1) / s0
+        negative += np.int32(v < 0)
+    scale = like(s0, 1) / s0
     for k in range(z.shape[1]):
         total[j, k] += z[i, k] * scale
-    return s0, s1, first
+    return s0 if negative == 0 else like(s0, np.nan), s1
 
 
 @kernel()
-def _add_group(z, labels, is_probs, first, rows, e, total, votes, fault, lanes):
+def _add_long_row(z, i, is_probs, e, total, j):
+    """Add the prediction in row i to total[j]: its maximum, the first index of that, Σe and Σe·d."""
+    top = row_top(z, i)
+    s0, s1 = _add_prob_row(z, i, total, j) if is_probs else _add_exp_row(z, i, top, e, total, j)
+    return top, first_at(z, i, top), s0, s1
+
+
+@kernel()
+def _add_group(z, labels, is_probs, first, rows, buffer, e, total, votes, fault, lanes):
     """Add one member's rows first … first + rows; lanes: maximum, Σe, Σe·d and score of the label of each."""
     for j in range(rows):
         i = first + j
-        top, low, odd = row_extent(z[i])
-        if odd or (is_probs and low < 0):
-            fault[i] = 1
-            lanes[0, j], lanes[1, j], lanes[2, j], lanes[3, j] = 0.0, 1.0, 0.0, 1.0
-            continue
-        s0, s1, k = _add_prob_row(z, i, top, total, j) if is_probs else _add_exp_row(z, i, top, e, total, j)
+        if buffer.shape[1] > z.shape[1]:
+            pad(z, i, buffer)
+            top, k, s0, s1 = _add_long_row(buffer, 0, is_probs, e, total, j)
+        else:
+            top, k, s0, s1 = _add_long_row(z, i, is_probs, e, total, j)
+        fault[i] |= not (s0 < np.inf)
         votes[j, k] += 1
         lanes[0, j], lanes[1, j], lanes[2, j] = top, s0, s1
         lanes[3, j] = z[i, labels[i]] if labels.size else np.nan
@@ -202,11 +198,11 @@ def long_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop
     """The record of rows start … stop of the average of all members; `mean` (N, C) is filled where it has a size."""
     members, _, classes = z.shape
     group = max(1, min(W, 65536 // classes))
-    total = np.empty((group, classes), z.dtype)
-    e = np.empty(classes, z.dtype)
+    width = padded_width(classes)
+    total, votes = np.empty((group, width), z.dtype), np.empty((group, width), np.int32)
+    buffer, e = padding(z, is_probs, width), np.empty(width, z.dtype)
     lanes, entropy = np.empty((4, group)), np.empty(group)
     lse, log_label = np.empty((members, group)), np.empty((members, group))
-    votes = np.empty((group, classes), np.int32)
     share = like(z[0, 0, 0], 1.0 / members)
     for first in range(start, stop, group):
         rows = min(group, stop - first)
@@ -214,15 +210,15 @@ def long_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop
         clear(total.ravel())
         clear(votes.ravel())
         for m in range(members):
-            _add_group(z[m], labels, is_probs, first, rows, e, total, votes, fault, lanes)
+            _add_group(z[m], labels, is_probs, first, rows, buffer, e, total, votes, fault, lanes)
             _close_member(lanes, is_probs, rows, lse[m], log_label[m], entropy)
         for j in range(rows):
             i = first + j
             out[EXPECTED_ENTROPY, i] = entropy[j]
             out[SUM_SQUARES, i], out[ENTROPY, i] = _average_row(total[j], share)
-            top, _, _ = row_extent(total[j])
+            top = row_top(total, j)
             out[CONFIDENCE, i] = top
-            pred[i] = _first_at(total[j], top)
+            pred[i] = min(first_at(total, j, top), classes - 1)
             if mean.size:
                 for k in range(classes):
                     mean[i, k] = total[j, k]

@@ -27,6 +27,8 @@ W = 64
 """Rows in a tile."""
 NARROW = 48
 """Classes under which rows are tiled."""
+STEP, PAD_BELOW = 64, 512
+"""Rows of fewer classes than the second are padded to a multiple of the first."""
 TINY = 1e-37
 """Stands in for p = 0 where p·log p is taken."""
 
@@ -87,73 +89,108 @@ def finish(out, is_probs, start, stop):
 
 
 # ------------------------------------------------------------------------------------ long rows
+# Rows are named by index: a slice is counted by its users, which costs as much as thirty entries.
 @kernel()
-def row_extent(r):
-    """Maximum, minimum, and whether an entry is NaN or +inf, or all are -inf.
+def row_top(z, i):
+    """The maximum of row i. NaNs may pass: the sums tell.
 
-    As ordered integers: float maxima do not become vectors, integer ones do, and NaNs lie beyond the infinities.
+    As ordered integers: float maxima do not become vectors, integer ones do.
     """
-    top = ordered_bits(r[0])
-    low = top
-    for k in range(r.size):
-        b = ordered_bits(r[k])
-        top = max(top, b)
-        low = min(low, b)
-    infinity = like(r[0], np.inf)
-    fault = top >= ordered_bits(infinity) or low < ordered_bits(-infinity)
-    fault = fault or top == ordered_bits(-infinity)
-    return float_of_ordered(top), float_of_ordered(low), fault
+    top = ordered_bits(z[i, 0])
+    for k in range(z.shape[1]):
+        top = max(top, ordered_bits(z[i, k]))
+    return float_of_ordered(top)
+
+
+@kernel()
+def first_at(z, i, m):
+    """The first index at which row i is m; the last class where it never is."""
+    last = np.int32(z.shape[1] - 1)
+    first = last
+    for k in range(z.shape[1]):
+        first = min(first, np.int32(k) if z[i, k] == m else last)
+    return first
 
 
 @kernel(fastmath=SUMS)
-def exp_sums(r, m):
-    """Σe, Σe·d, Σe² of one row, and the first index of its maximum m."""
+def exp_sum(z, i, m):
+    """Σe of row i: all that confidence and log-likelihood need. NaN where an entry is NaN or +inf, or all are -inf."""
+    s0 = like(m, 0)
+    for k in range(z.shape[1]):
+        s0 += fast_exp(at_least_lowest(z[i, k] - m))
+    return s0
+
+
+@kernel(fastmath=SUMS)
+def exp_sums(z, i, m):
+    """Σe, Σe·d, Σe² of row i."""
     s0, s1, s2 = like(m, 0), like(m, 0), like(m, 0)
-    first = np.int32(r.size)
-    for k in range(r.size):
-        d = at_least_lowest(r[k] - m)
+    for k in range(z.shape[1]):
+        d = at_least_lowest(z[i, k] - m)
         e = fast_exp(d)
         s0 += e
         s1 += e * d
         s2 += e * e
-        first = min(first, np.int32(k) if r[k] == m else np.int32(r.size))
-    return s0, s1, s2, first
+    return s0, s1, s2
 
 
 @kernel(fastmath=SUMS)
-def exp_sum(r, m):
-    """Σe of one row and the first index of its maximum m: all that confidence and log-likelihood need."""
-    s0 = like(m, 0)
-    first = np.int32(r.size)
-    for k in range(r.size):
-        s0 += fast_exp(at_least_lowest(r[k] - m))
-        first = min(first, np.int32(k) if r[k] == m else np.int32(r.size))
-    return s0, first
+def prob_sum(z, i):
+    """Σp of row i, NaN where an entry is negative or NaN."""
+    s0 = like(z[i, 0], 0)
+    negative = np.int32(0)
+    for k in range(z.shape[1]):
+        s0 += z[i, k]
+        negative += np.int32(z[i, k] < 0)
+    return s0 if negative == 0 else like(s0, np.nan)
 
 
 @kernel(fastmath=SUMS)
-def prob_sum(r, m):
-    """Σp of one row and the first index of its maximum m."""
-    s0 = like(m, 0)
-    first = np.int32(r.size)
-    for k in range(r.size):
-        s0 += r[k]
-        first = min(first, np.int32(k) if r[k] == m else np.int32(r.size))
-    return s0, first
-
-
-@kernel(fastmath=SUMS)
-def prob_sums(r, m):
-    """Σp, Σp·log p, Σp² of one row, and the first index of its maximum m."""
-    s0, s1, s2 = like(m, 0), like(m, 0), like(m, 0)
-    first = np.int32(r.size)
-    for k in range(r.size):
-        p = r[k]
+def prob_sums(z, i):
+    """Σp, Σp·log p, Σp² of row i, the first NaN where an entry is negative or NaN."""
+    s0, s1, s2 = like(z[i, 0], 0), like(z[i, 0], 0), like(z[i, 0], 0)
+    negative = np.int32(0)
+    for k in range(z.shape[1]):
+        p = z[i, k]
         s0 += p
         s1 += p * fast_log(max(p, like(p, TINY)))
         s2 += p * p
-        first = min(first, np.int32(k) if p == m else np.int32(r.size))
-    return s0, s1, s2, first
+        negative += np.int32(p < 0)
+    return s0 if negative == 0 else like(s0, np.nan), s1, s2
+
+
+@kernel()
+def padded_width(classes):
+    """Classes rounded up to whole steps of the vector loops: what is left over runs entry by entry and costs most."""
+    return (classes + STEP - 1) // STEP * STEP if classes < PAD_BELOW else classes
+
+
+@kernel()
+def pad(z, i, buffer):
+    """Copy row i to the one row of `buffer`; entries beyond it were set by `padding`."""
+    for k in range(z.shape[1]):
+        buffer[0, k] = z[i, k]
+
+
+@kernel()
+def padding(like_z, is_probs, width):
+    """A row of impossible classes."""
+    buffer = np.empty((1, width), like_z.dtype)
+    for k in range(width):
+        buffer[0, k] = 0 if is_probs else -np.inf
+    return buffer
+
+
+@kernel()
+def _long_row(z, i, is_probs, light):
+    """Maximum, its first index, Σe, Σe·d and Σe² of row i."""
+    m = row_top(z, i)
+    s1, s2 = like(m, np.nan), like(m, np.nan)
+    if light:
+        s0 = prob_sum(z, i) if is_probs else exp_sum(z, i, m)
+    else:
+        s0, s1, s2 = prob_sums(z, i) if is_probs else exp_sums(z, i, m)
+    return m, first_at(z, i, m), s0, s1, s2
 
 
 @kernel()
@@ -162,20 +199,19 @@ def long_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
 
     Faulty rows are flagged and their record is meaningless. A light pass may leave entropy and Σp² out.
     """
+    classes = z.shape[1]
+    width = padded_width(classes)
+    buffer = padding(z, is_probs, width)
     for i in range(start, stop):
-        r = z[i]
-        m, low, odd = row_extent(r)
-        if odd or (is_probs and low < 0):
-            fault[i] = 1
-            continue
-        s1, s2 = like(m, np.nan), like(m, np.nan)
-        if light:
-            s0, k = prob_sum(r, m) if is_probs else exp_sum(r, m)
+        if width > classes:
+            pad(z, i, buffer)
+            m, k, s0, s1, s2 = _long_row(buffer, 0, is_probs, light)
         else:
-            s0, s1, s2, k = prob_sums(r, m) if is_probs else exp_sums(r, m)
+            m, k, s0, s1, s2 = _long_row(z, i, is_probs, light)
+        fault[i] = not (s0 < np.inf)
         out[TOP, i], out[S0, i], out[S1, i], out[S2, i] = m, s0, s1, s2
-        pred[i] = k
-        out[AT_LABEL, i] = r[labels[i]] if labels.size else np.nan
+        pred[i] = min(k, classes - 1)
+        out[AT_LABEL, i] = z[i, labels[i]] if labels.size else np.nan
     finish(out, is_probs, start, stop)
 
 
@@ -248,9 +284,24 @@ def tile_prob_sums(tile, s0, s1, s2, odd):
             odd[j] |= p < 0
 
 
+@kernel(fastmath=SUMS)
+def tile_sum(tile, top, is_probs, s0, odd):
+    """Σe of each column, and whether a probability is negative."""
+    clear(s0)
+    for k in range(tile.shape[0]):
+        row = tile[k]
+        if is_probs:
+            for j in range(W):
+                s0[j] += row[j]
+                odd[j] |= row[j] < 0
+        else:
+            for j in range(W):
+                s0[j] += fast_exp(at_least_lowest(row[j] - top[j]))
+
+
 @kernel()
 def narrow_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
-    """The record of rows start … stop of one model with few classes; a light pass saves nothing here."""
+    """The record of rows start … stop of one model with few classes, as `long_rows`."""
     classes = z.shape[1]
     tile = np.zeros((classes, W), z.dtype)
     top, s0, s1, s2 = (
@@ -261,12 +312,17 @@ def narrow_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
     )
     arg = np.zeros(W, np.int32)
     odd = np.zeros(W, np.int32)
+    if light:
+        for j in range(W):
+            s1[j] = s2[j] = np.nan
     for first in range(start, stop, W):
         rows = min(W, stop - first)
         turn(z, first, rows, tile)
         clear(odd)
         tile_extent(tile, top, arg, odd)
-        if is_probs:
+        if light:
+            tile_sum(tile, top, is_probs, s0, odd)
+        elif is_probs:
             tile_prob_sums(tile, s0, s1, s2, odd)
         else:
             tile_exp_sums(tile, top, s0, s1, s2)

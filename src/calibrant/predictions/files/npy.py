@@ -35,6 +35,8 @@ def memory_limit() -> int:
     wanted = os.environ.get("CALIBRANT_MAX_BYTES", "")
     if wanted.isdigit():
         return int(wanted)
+    if not hasattr(os, "sysconf"):
+        return 16 << 30
     return int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES")) * 3 // 4
 
 

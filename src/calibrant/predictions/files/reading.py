@@ -70,13 +70,14 @@ def read(
     *,
     rename: Mapping[str, str] | None = None,
     member: int | None = None,
-    columns: ColumnOptions | None = None,
+    columns: Mapping[str, str] | None = None,
     strict: bool = False,
 ) -> Classification | Judged:
     """Read predictions from .npz, a folder of .npy, .csv or .jsonl; see the guide for the keys.
 
     rename: {"logits": "logits_test"} takes another array for a key, as `FILE::logits=logits_test` does. member: keep
-    one member. columns: which columns of a table hold what. strict: arrays that fit nothing are an error.
+    one member. columns: which columns of a table hold what, {"labels": "truth", "probs": "p_*"}. strict: arrays that
+    fit nothing are an error.
     """
     source = Source.parse(str(path))
     made = read_source(
@@ -85,7 +86,7 @@ def read(
             {**source.rename, **(rename or {})},
             source.member if member is None else member,
         ),
-        columns or ColumnOptions(),
+        ColumnOptions.of(columns or {}),
         strict=strict,
     )
     for note in made.notes():
@@ -157,19 +158,21 @@ def _assemble(store: Store, path: Path, strict: bool) -> tuple[Classification | 
     judged = "confidence" in store
     if len(scores) + judged != 1:
         raise _undecided(store, path, scores, judged)
-    n = _rows(store["confidence" if judged else scores[0]].shape)
+    n = store["confidence"].shape[-1] if judged and store["confidence"].shape else _rows(store, scores)
     known, notes = _rest(store, n, path, strict)
     known["name"] = path.stem
     if judged:
         correct = known.pop("correct", None)
         known = {k: v for k, v in known.items() if k in ("ids", "weights", "columns", "meta", "name")}
         return Judged.from_confidence(store["confidence"].load(), correct, **known), notes
-    known.pop("correct", None)
+    if known.pop("correct", None) is not None:
+        notes.append(Note("ignored-arrays", f"{path.name}: 'correct' goes with 'confidence', and was ignored"))
     return Classification.build(scores[0], store[scores[0]].load(), **known), notes
 
 
-def _rows(shape: tuple[int, ...]) -> int:
-    """The number of rows of a score array: its first axis, or its second where members come first."""
+def _rows(store: Store, scores: list[str]) -> int:
+    """The number of rows of the score array: its first axis, or its second where members come first."""
+    shape = store[scores[0]].shape if scores else ()
     return shape[1] if len(shape) == 3 else shape[0] if shape else 0
 
 
@@ -222,6 +225,9 @@ def _undecided(store: Store, path: Path, scores: list[str], judged: bool) -> Fil
         found = ", ".join(scores + ["confidence"] * judged)
         return FileError(str(path), expected=wanted, came=f"it has {found}", do="remove all but one")
     names = ", ".join(show(key) for key in list(store)[:12]) or "nothing"
+    if path.suffix.lower() in (".csv", ".jsonl"):
+        hint = "name the columns: --labels COL --probs 'p_*', or --confidence COL --correct COL"
+        return FileError(str(path), expected=wanted, came=f"its columns are {names}", do=hint)
     if any(key in store for key in LATER):
         return FileError(
             str(path),

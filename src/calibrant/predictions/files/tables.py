@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import FileError, UsageError, did_you_mean, plain, show
+from calibrant.predictions.base import RESERVED
 
 SCORE_KEYS = ("logits", "log_probs", "probs")
 TRUE, FALSE = {"1", "true", "yes", "t"}, {"0", "false", "no", "f"}
@@ -34,9 +36,24 @@ class ColumnOptions:
     confidence: str | None = None
     correct: str | None = None
 
+    @classmethod
+    def of(cls, columns: Mapping[str, str]) -> ColumnOptions:
+        """From a mapping of these names."""
+        known = list(cls.__dataclass_fields__)
+        for key in columns:
+            if key not in known:
+                raise UsageError(
+                    "columns", expected=", ".join(known), came=f"got {show(key)}", do=did_you_mean(key, known)
+                )
+        return cls(**columns)
+
     def any(self) -> bool:
         """Whether any is set."""
         return any(value is not None for value in vars(self).values())
+
+    def scores(self) -> bool:
+        """Whether the columns of the predictions themselves are named."""
+        return any(getattr(self, key) is not None for key in (*SCORE_KEYS, "prob", "confidence"))
 
 
 def read_csv(path: Path) -> dict[str, np.ndarray]:
@@ -77,7 +94,7 @@ def read_jsonl(path: Path) -> dict[str, np.ndarray]:
             odd = sorted(set(record) ^ set(keys))[0]
             raise _bad(path, "the same keys in every line", f"record {number} differs in {show(odd)}")
     classes = _unfold_named_scores(path, records)
-    arrays = {key: _stacked(path, key, [record[key] for record in records]) for key in keys}
+    arrays = {key: _stacked_or_misfit(path, key, [record[key] for record in records]) for key in keys}
     return arrays | ({"classes": np.array(classes)} if classes else {})
 
 
@@ -92,8 +109,8 @@ def collect(columns: dict[str, np.ndarray], options: ColumnOptions, where: str) 
     if options.prob is not None:
         arrays["probs"] = _column(left, options.prob, where)
     for key in SCORE_KEYS:
-        pattern = getattr(options, key) or (None if options.any() else f"{key}_*")
-        if pattern is not None and (options.any() or any(fnmatchcase(c, pattern) for c in left)):
+        pattern = getattr(options, key) or (None if options.scores() else f"{key}_*")
+        if pattern is not None and (options.scores() or any(fnmatchcase(c, pattern) for c in left)):
             scores, names = _scores(left, pattern, where)
             arrays[key] = scores
             arrays.setdefault("classes", names)
@@ -212,6 +229,16 @@ def _unfold_named_scores(path: Path, records: list[dict[str, Any]]) -> list[str]
             lists = [[part[name] for name in names] for part in parts]
             record[key] = lists if isinstance(record[key], list) else lists[0]
     return names
+
+
+def _stacked_or_misfit(path: Path, key: str, items: list[Any]) -> np.ndarray:
+    """As `_stacked`; a key without a meaning that is no column becomes a misfit, which is ignored with a note."""
+    try:
+        return _stacked(path, key, items)
+    except FileError:
+        if key in RESERVED:
+            raise
+        return np.zeros(())
 
 
 def _stacked(path: Path, key: str, items: list[Any]) -> np.ndarray:

@@ -1,0 +1,5 @@
+"""`python -m calibrant` is the program `calibrant`."""
+
+from calibrant.cli.main import run
+
+run()

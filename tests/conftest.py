@@ -1,0 +1,73 @@
+"""What tests of several folders share: where data lie, and how the program is run."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import calibrant
+
+ENTRY = "from calibrant.cli.main import run; run()"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run of the program left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """`CALIBRANT_DATA`, or shared/data beside the repository."""
+    given = os.environ.get("CALIBRANT_DATA")
+    folder = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"the real data are not at {folder}; set CALIBRANT_DATA to their folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def demo():
+    """The bundled prediction files by name: test, validation, shifted, glyphs."""
+    folder = Path(calibrant.__file__).parent / "demo_data"
+    return {path.stem.removeprefix("digits_"): path for path in sorted(folder.glob("digits_*.npz"))}
+
+
+@pytest.fixture(scope="session")
+def run_cli():
+    """Run the program in a process of its own: run_cli("evaluate", path, CALIBRANT_THREADS="1")."""
+
+    def run(*args, before="", stdout=subprocess.PIPE, **env):
+        command = [sys.executable, "-c", f"{before}\n{ENTRY}", *map(str, args)]
+        done = subprocess.run(
+            command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120, env={**os.environ, **env}
+        )
+        return Ran(done.returncode, done.stdout or "", done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def run_here(monkeypatch, capsys):
+    """Run the program in this process, which is fast; warnings are errors here, as everywhere in the tests."""
+    from calibrant.cli.main import run
+
+    def run_in_process(*args):
+        monkeypatch.setattr(sys, "argv", ["calibrant", *map(str, args)])
+        monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer sets its own
+        capsys.readouterr()
+        code = 0
+        try:
+            run()
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return run_in_process
