@@ -44,7 +44,8 @@ def run_cli():
     """Run the program in a process of its own: run_cli("evaluate", path, CALIBRANT_THREADS="1")."""
 
     def run(*args, before="", stdout=subprocess.PIPE, **env):
-        command = [sys.executable, "-c", f"{before}\n{ENTRY}", *map(str, args)]
+        start = ["-c", f"{before}\n{ENTRY}"] if before else ["-m", "calibrant"]
+        command = [sys.executable, *start, *map(str, args)]
         done = subprocess.run(
             command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120, env={**os.environ, **env}
         )

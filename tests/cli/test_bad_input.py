@@ -162,7 +162,7 @@ FILES = {
         lambda f: ["evaluate", archive(f, declared=2**43 + 128, logits=npy((2**40,), bytes(1 << 20)))],
         "GiB",
     ),
-    "declares-an-endless-shape": (lambda f: ["evaluate", archive(f, logits=npy((2**70, 3), b""))], "GiB"),
+    "declares-an-endless-shape": (lambda f: ["evaluate", archive(f, logits=npy((2**70, 3), b""))], "logits"),
     "endless-empty-text": (folder_of(labels=npy((2**40,), b"", "<U0")), "labels.npy"),
     "header-of-many-megabytes": (
         lambda f: [

@@ -59,7 +59,9 @@ def test_impossible_shapes(shape):
         CAL.from_logits(np.zeros(shape))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "float32", "float64", "longdouble", ">f4", ">f8"])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint16", "int64", "float16", "float32", "float64", "longdouble", ">f4", ">f8"]
+)
 def test_number_types_keep_their_values(dtype):
     scores = np.round(LOGITS * 4).clip(0).astype(dtype)
     same_values(CAL.from_logits(scores, LABELS), CAL.from_logits(scores.astype(np.float64), LABELS), tolerance=2e-6)

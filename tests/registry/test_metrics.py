@@ -85,3 +85,9 @@ def test_what_cannot_be_given_is_skipped_with_its_reason(missing, predictions):
 def test_asking_only_for_what_cannot_be_given_is_an_error():
     with pytest.raises(cal.CalibrantError, match=r"nll: it needs labels.*see `calibrant metrics`"):
         cal.evaluate(cal.Classification.from_probs([0.2, 0.7]), "nll,brier")
+
+
+def test_measure_refuses_what_it_cannot_give():
+    """No dictionary with a key less than was asked for."""
+    with pytest.raises(cal.CalibrantError, match=r"roc_auc.*two classes"):
+        cal.measure(cal.Classification.from_probs(np.full((4, 3), 1 / 3), [0, 1, 2, 0]), "nll,roc_auc")

@@ -21,15 +21,15 @@ SHRINKAGE_ROWS = 2.0
 class BinSums:
     """Order-independent sums of each bin: weight, p, y, and (with `spread`) the squares that the variance needs."""
 
-    def __init__(self, bins: int, largest_weight: float = 1.0, spread: bool = True) -> None:
-        """No rows yet; weights are held as shares of the largest."""
+    def __init__(self, bins: int, spread: bool = True) -> None:
+        """No rows yet."""
         self.limbs = np.zeros((bins, TERMS, 2), object)
         self.rows = np.zeros(bins, np.int64)
-        self.largest_weight, self.spread = largest_weight, spread
+        self.spread = spread
 
     def add(self, p: np.ndarray, y: np.ndarray, weights: np.ndarray | None, bins: np.ndarray) -> None:
         """Add rows with known bins."""
-        w = np.empty(0) if weights is None else weights / self.largest_weight
+        w = np.empty(0) if weights is None else weights
         for start in range(0, len(p), BLOCK):
             part = slice(start, start + BLOCK)
             limbs = np.zeros(self.limbs.shape, np.int64)

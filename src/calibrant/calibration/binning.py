@@ -10,13 +10,16 @@ def equal_width(p: np.ndarray, bins: int) -> np.ndarray:
     return np.clip(np.ceil(p * bins) - 1, 0, bins - 1).astype(np.int64)
 
 
-def equal_mass_edges(p: np.ndarray, bins: int) -> np.ndarray:
+def equal_mass_edges(p: np.ndarray, bins: int, weights: np.ndarray | None = None) -> np.ndarray:
     """Inner edges: midpoints of neighbouring distinct values nearest to the equal split, so that ties stay together."""
-    values, counts = np.unique(p, return_counts=True)
-    below = counts.cumsum()[:-1]  # rows under the gap after each distinct value
+    w = np.ones(len(p)) if weights is None else weights
+    order = np.lexsort((w, p))  # sums then do not depend on the order of rows
+    values, inverse = np.unique(p[order], return_inverse=True)
+    below = np.bincount(inverse, w[order]).cumsum()  # weight under the gap after each distinct value
+    total, below = below[-1], below[:-1]
     if below.size == 0:
         return np.empty(0)
-    targets = len(p) * np.arange(1, bins) / bins
+    targets = total * np.arange(1, bins) / bins
     right = np.clip(np.searchsorted(below, targets), 0, below.size - 1)
     left = np.maximum(right - 1, 0)
     nearest = np.where(np.abs(below[left] - targets) <= np.abs(below[right] - targets), left, right)
@@ -29,9 +32,9 @@ def equal_mass(p: np.ndarray, bins: int) -> np.ndarray:
     return np.searchsorted(equal_mass_edges(p, bins), p, side="left").astype(np.int64)
 
 
-def assign(p: np.ndarray, bins: int, binning: str) -> tuple[np.ndarray, np.ndarray]:
+def assign(p: np.ndarray, bins: int, binning: str, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The bin of each p and the edges of all bins."""
     if binning == "width":
         return equal_width(p, bins), np.arange(bins + 1) / bins
-    edges = equal_mass_edges(p, bins)
+    edges = equal_mass_edges(p, bins, weights)
     return np.searchsorted(edges, p, side="left").astype(np.int64), np.concatenate([[0.0], edges, [1.0]])

@@ -60,11 +60,11 @@ def union_of_inversions(
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
-    """A matrix whose product with its transpose is the covariance."""
+    """The symmetric root of the covariance: unlike the signs of eigenvectors, it does not turn on a rounding."""
     if covariance.ndim == 1:
         return np.diag(np.sqrt(np.maximum(covariance, 0.0)))
     values, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
 
 
 def _unit(profile: np.ndarray, signed: np.ndarray, share: np.ndarray, statistic: Statistic) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -45,6 +46,7 @@ def evaluate(
     rows (patient, prompt); intervals are then by unit. block_rows: rows that are read at a time.
     """
     inputs = _inputs(predictions)
+    metrics = metrics if metrics is None or isinstance(metrics, str) else list(metrics)
     settings = _settings(level, resamples, seed, intervals, threads)
     columns = [by] if isinstance(by, str) else list(by)
     results, notes = [], []
@@ -80,6 +82,7 @@ def measure(
     """The values alone: no intervals, no null bands; a metric that is named and does not apply is an error."""
     settings = Settings(intervals=False, threads=threads)
     if metrics is not None:
+        metrics = metrics if isinstance(metrics, str) else list(metrics)
         _, skipped = applicable(metrics, predictions)
         for text, reason in skipped.items():
             raise NotApplicable(text, expected="predictions that can give it", came=reason, do="leave it out")
@@ -133,6 +136,9 @@ class _OneInput:
             estimates[text] = accumulator.result(self.settings)
         return estimates
 
+    def _texts(self) -> list[str]:
+        return [spec.text for spec in applicable(self.wanted, self.predictions)[0]]
+
     def groups(self, column: str) -> list[Group]:
         name, _, bins = column.partition(":")
         if bins and not bins.isdigit():
@@ -145,6 +151,10 @@ class _OneInput:
         self._refuse_many(name, bins)
         out = []
         for value, part in self.predictions.by(name, int(bins) if bins else None):
+            if part.weights is not None and not part.weights.any():
+                undefined = dict.fromkeys(self._texts(), Estimate.of(float("nan"), part.n))
+                out.append(Group(name, value, part.n, undefined))
+                continue
             metrics = replace(self, predictions=part).result(curves=False).metrics
             out.append(Group(name, value, part.n, metrics))
         return out
@@ -196,9 +206,11 @@ def _binary_extras(specs: list[Spec], predictions: Input) -> list[Spec]:
     """Of a binary problem both readings are shown: the top label, and class 1."""
     if not isinstance(predictions, Classification) or predictions.classes != 2:
         return []
-    name = predictions.class_names[1] if predictions.class_names else "1"
-    if not name.isidentifier():
-        name = "1"
+    names = (*(predictions.class_names or ())[1:], "1")
+    written = [n for n in names if n != "top" and n == n.strip() and not set(n) & set("(),=")]
+    name = next((n for n in written if predictions.class_index(n) == 1), None)
+    if name is None:
+        return []
     return [Spec.make(spec.metric, of=name) for spec in specs if "of" in spec.options]
 
 
@@ -207,7 +219,7 @@ def _curves(rows: Rows) -> dict[str, dict[str, list[float]]]:
     if rows.hit is None:
         return {}
     bins, edges = assign(rows.confidence, 15, "width")
-    sums = BinSums(15, 1.0 if rows.weights is None else float(rows.weights.max()), spread=False)
+    sums = BinSums(15, spread=False)
     sums.add(rows.confidence, rows.hit, rows.weights, bins)
     table = sums.table()
     filled = np.flatnonzero(table.w > 0)
@@ -244,11 +256,14 @@ def _inputs(predictions: Input | Mapping[str, Input] | Iterable[Input]) -> list[
 def _distinct(inputs: list[Input]) -> list[Input]:
     """Inputs of one name get a number, so that results can be told apart."""
     names = [item.name for item in inputs]
-    seen: dict[str, int] = {}
+    taken = {name for name in names if names.count(name) == 1}
     out = []
     for item in inputs:
-        seen[item.name] = seen.get(item.name, 0) + 1
-        out.append(item.named(f"{item.name}#{seen[item.name]}") if names.count(item.name) > 1 else item)
+        if names.count(item.name) > 1:
+            free = (f"{item.name}#{k}" for k in itertools.count(1))
+            item = item.named(next(name for name in free if name not in taken))
+            taken.add(item.name)
+        out.append(item)
     return out
 
 
@@ -259,9 +274,9 @@ def _settings(level: float, resamples: int, seed: int, intervals: bool, threads:
         raise UsageError("resamples", expected="at least 20", came=f"got {resamples}", do="1000 is usual")
     if threads is not None and threads < 1:
         raise UsageError("threads", expected="at least 1", came=f"got {threads}", do="leave it out for all")
-    if seed < 0:
-        raise UsageError("seed", expected="at least 0", came=f"got {seed}", do="0 is usual")
-    return Settings(level, resamples, seed, intervals, threads)
+    if not 0 <= seed < 1 << 64:
+        raise UsageError("seed", expected="a whole number from 0 to 2^64 - 1", came=f"got {seed}", do="0 is usual")
+    return Settings(float(level), int(resamples), int(seed), bool(intervals), threads)
 
 
 def _recorded(

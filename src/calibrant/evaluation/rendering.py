@@ -14,6 +14,7 @@ LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "−": "$-$",
+    "↓": r"$\downarrow$", "↑": r"$\uparrow$", "·": r"$\cdot$",
 }  # fmt: skip
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -32,13 +33,18 @@ def text(table: Table, width: int = 80) -> str:
     """Columns in plain text, at most `width` wide: the first column gives way."""
     cells = [tuple(plain(cell) for cell in row) for row in (table.heads, *table.rows)]
     widths = [max(_columns(row[k]) for row in cells) for k in range(len(table.heads))]
+    body = [max([6, *(_columns(row[k]) for row in cells[1:])]) for k in range(len(table.heads))]
+    while 8 + sum(w + 2 for w in widths[1:]) > width and any(w > b for w, b in zip(widths[1:], body[1:], strict=True)):
+        widest = max(range(1, len(widths)), key=lambda k: widths[k] - body[k])
+        widths[widest] -= 1
     widths[0] = max(8, min(widths[0], width - sum(w + 2 for w in widths[1:])))
-    lines = [plain(table.title, width)] if table.title else []
+    lines = [_fit(plain(table.title), width).rstrip()] if table.title else []
     for place, row in enumerate(cells):
         aligned = [_fit(row[0], widths[0])]
         for k in range(1, len(row)):
-            blank = " " * (widths[k] - _columns(row[k]))
-            aligned.append(row[k] + blank if k < table.left else blank + row[k])
+            cell = _fit(row[k], widths[k]).rstrip()
+            blank = " " * (widths[k] - _columns(cell))
+            aligned.append(cell + blank if k < table.left else blank + cell)
         lines.append("  ".join(aligned).rstrip())
         if place == 0:
             lines.append("  ".join("─" * w for w in widths))
@@ -79,7 +85,9 @@ def as_csv(heads: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
     """Comma-separated values; text that a spreadsheet would run as a formula is quoted with an apostrophe."""
 
     def safe(cell: object) -> object:
-        return "'" + cell if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+        if not isinstance(cell, str):
+            return cell
+        return "'" * cell.lstrip().startswith(FORMULA) + plain(cell)
 
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

@@ -81,7 +81,10 @@ def as_text(evaluation: Evaluation, width: int = 80) -> str:
         found[0] += "".join(f"\n{line}" for line in _skipped(result, width))
         parts += found
     if evaluation.warnings:
-        parts.append("\n".join(f"note: {plain(note.message)}" for note in evaluation.warnings))
+        wrapped = (
+            textwrap.wrap(f"note: {plain(note.message)}", width, subsequent_indent="  ") for note in evaluation.warnings
+        )
+        parts.append("\n".join(line for lines in wrapped for line in lines))
     return "\n\n".join(parts)
 
 

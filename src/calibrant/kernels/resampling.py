@@ -52,7 +52,7 @@ def ranking_replicates(
 ) -> np.ndarray:
     """(replicates, 2) ROC AUC and average precision under Poisson resampling of rows, or of units."""
     *ordered, order = _by_falling_score(score, positive, weights)
-    unit = order if units is None else units[order]
+    unit = np.arange(len(order)) if units is None else units[order]
     out = np.empty((replicates, 2))
     run = (
         *key_of(seed),

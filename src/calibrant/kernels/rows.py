@@ -93,6 +93,7 @@ class _Pass:
         shape = (p.members, p.n) if p.members > 1 else (0, 0)
         self.member_p = np.empty(shape, np.float64 if wide else np.float32)
         self.extras: dict[Hashable, np.ndarray] = {}
+        self.weights = None if p.weights is None else p.weights / p.info.weight_unit
         self.deviation = 0.0
 
     def run(self, block_rows: int | None) -> Rows:
@@ -177,6 +178,8 @@ class _Pass:
         for want in self.wanted:
             if want == PREDICTED_CLASS:
                 self._by_predicted_class(start, scores)
+            elif isinstance(want, tuple) and want[0] == "clip":
+                self._clipped(want, start, scores)
             elif isinstance(want, tuple) and want[0] == "class":
                 self._class_probability(want, start, scores)
             elif isinstance(want, tuple):
@@ -185,6 +188,13 @@ class _Pass:
             self._keep_mean(start, scores)
         if MARGIN in self.wanted or RANK in self.wanted:
             self._runner_up(start, scores)
+
+    def _clipped(self, want: tuple[str, float], start: int, scores: np.ndarray) -> None:
+        """Σ q·log max(p, clip) under soft labels q."""
+        rows = slice(start, start + len(scores))
+        with np.errstate(divide="ignore"):
+            log_p = np.maximum(self._log_probs(start, scores), np.log(want[1]))
+        self.extras.setdefault(want, np.empty(self.p.n))[rows] = (self.p.label_probs[rows] * log_p).sum(axis=1)  # type: ignore[index]
 
     def _class_probability(self, want: tuple[str, int], start: int, scores: np.ndarray) -> None:
         column = scores[:, want[1]].astype(np.float64)
@@ -209,16 +219,15 @@ class _Pass:
         rows = slice(start, start + len(scores))
         with np.errstate(divide="ignore"):
             p = np.exp(self._log_probs(start, scores))
-        w = np.ones(len(p)) if self.p.weights is None else self.p.weights[rows] / self.p.weights.max()
-        table = np.zeros((2, self.p.classes, self.p.classes), np.int64)
-        np.add.at(
-            table[0],
-            self.predicted[rows],
-            np.rint(p * w[:, None] * extra_loops.FIXED).astype(np.int64),
-        )
-        label = self.p.labels[rows]  # type: ignore[index]
-        np.add.at(table[1], (self.predicted[rows], label), np.rint(w * extra_loops.FIXED).astype(np.int64))
-        self._add_table(PREDICTED_CLASS, table.astype(object))
+        w = np.ones(len(p)) if self.weights is None else self.weights[rows]
+        pred, label = self.predicted[rows], self.p.labels[rows]  # type: ignore[index]
+        for first in range(0, len(p), 1 << 21):  # integers of 2⁻⁴⁰ would overflow beyond
+            part = slice(first, first + (1 << 21))
+            table = np.zeros((2, self.p.classes, self.p.classes), np.int64)
+            units = np.rint(p[part] * w[part, None] * extra_loops.FIXED).astype(np.int64)
+            np.add.at(table[0], pred[part], units)
+            np.add.at(table[1], (pred[part], label[part]), np.rint(w[part] * extra_loops.FIXED).astype(np.int64))
+            self._add_table(PREDICTED_CLASS, table.astype(object))
 
     def _add_table(self, want: Hashable, table: np.ndarray) -> None:
         self.extras[want] = self.extras[want] + table if want in self.extras else table
@@ -240,7 +249,7 @@ class _Pass:
         n, classes = scores.shape
         stop, bins = start + n, want[1]
         labels = NO_LABELS if self.p.labels is None else self.p.labels[start:stop]
-        weights = np.empty(0) if self.p.weights is None else self.p.weights[start:stop] / self.p.weights.max()
+        weights = np.empty(0) if self.weights is None else self.weights[start:stop]
         tables: list[np.ndarray] = []
 
         def work(a: int, b: int) -> None:
@@ -271,7 +280,7 @@ class _Pass:
             expected_entropy=out[member_loops.EXPECTED_ENTROPY] if many else None,
             variation_ratio=out[member_loops.VARIATION_RATIO] if many else None,
             member_p=self.member_p if many else None,
-            weights=p.weights,
+            weights=self.weights,
             deviation=self.deviation,
             extras=self.extras,
         )
@@ -297,7 +306,7 @@ def _judged_rows(judged: Judged) -> Rows:
         hit=hit,
         expected_entropy=_binary_entropy(members).mean(axis=0) if many else None,
         member_p=members if many else None,
-        weights=judged.weights,
+        weights=None if judged.weights is None else judged.weights / judged.info.weight_unit,
     )
 
 

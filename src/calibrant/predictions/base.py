@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -50,6 +51,8 @@ class RowInfo:
     n: int
     ids: np.ndarray | None = None
     weights: np.ndarray | None = None
+    weight_unit: float = 1.0
+    """A power of two by which weights are divided before they are summed, the same for every slice."""
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
     name: str = "predictions"
@@ -77,10 +80,12 @@ class RowInfo:
                     came=f"{show(key)} is reserved",
                     do="pass it as the argument of that name, or rename the column",
                 )
+        weights = None if weights is None else as_weights(weights, n)
         return cls(
             n=n,
             ids=None if ids is None else as_column(ids, "ids", n),
-            weights=None if weights is None else as_weights(weights, n),
+            weights=weights,
+            weight_unit=1.0 if weights is None else 2.0 ** math.floor(math.log2(weights.max())),
             columns={k: as_column(v, f"column {show(k)}", n) for k, v in columns.items()},
             meta=dict(meta or {}),
             name=name,

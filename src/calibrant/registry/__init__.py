@@ -47,6 +47,7 @@ def parse(text: str) -> Spec:
         )
     metric = find(match[1])
     options = {option.name: option.default for option in metric.options}
+    seen: set[str] = set()
     for item in filter(None, (part.strip() for part in (match[2] or "").split(","))):
         name, equals, value = (piece.strip() for piece in item.partition("="))
         if not equals:
@@ -56,6 +57,9 @@ def parse(text: str) -> Spec:
                 came=f"got {show(item)}",
                 do=f"write {metric.name}({name}=…)",
             )
+        if name in seen:
+            raise UsageError(metric.name, expected="each option once", came=f"got {show(name)} twice", do="keep one")
+        seen.add(name)
         options[name] = metric.option(name).parse(value, metric.name)
     return Spec(metric, options)
 

@@ -11,18 +11,13 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from calibrant import intervals
-from calibrant.calibration.binned import NORMS, BinSums, BinTable
-from calibrant.calibration.binning import assign
-from calibrant.calibration.inversion import union_of_inversions
 from calibrant.intervals import NONE, Interval
 from calibrant.kernels.exact import ExactSum
-from calibrant.kernels.resampling import ranking_replicates, ranking_scores, redraw_bins
 from calibrant.kernels.rows import Rows
 from calibrant.registry.estimate import Estimate, Settings
-from calibrant.scores.decomposition import BrierParts, corp
+from calibrant.scores.decomposition import BrierParts
 
 Limits = tuple[float, float]
-Pairs = Callable[[Rows], tuple[np.ndarray, np.ndarray]]
 
 
 class Accumulator(Protocol):
@@ -42,11 +37,19 @@ class Accumulator(Protocol):
 
 
 # ------------------------------------------------------------------------------------------- means
+def counting(weights: np.ndarray | None, *arrays: Any) -> list[Any]:
+    """The arrays without the rows of no weight, which say nothing of value or spread."""
+    if weights is None or weights.all():
+        return list(arrays)
+    return [None if x is None else x[weights > 0] for x in arrays]
+
+
 @dataclass
 class Moments:
     """Σ wᵃsᵇ for the mean of s, its standard error and skewness; per unit where rows depend on each other."""
 
     n: int = 0
+    terms: int = 0
     sums: dict[tuple[int, int], ExactSum] = field(default_factory=dict)
     units: dict[int, tuple[ExactSum, ExactSum]] = field(default_factory=dict)
 
@@ -61,6 +64,8 @@ class Moments:
     ) -> None:
         """Take in the scores of more rows; without `spread`, only what the mean needs."""
         self.n += len(s)
+        s, weights, units = counting(weights, s, weights, units)
+        self.terms += len(s)
         if units is not None and spread:
             self._add_units(s, weights, units)
         w, square, cube = (weights, s * s, s * s * s) if spread else (weights, s, s)
@@ -82,6 +87,7 @@ class Moments:
     def merge(self, other: Moments) -> None:
         """Take in what another has seen."""
         self.n += other.n
+        self.terms += other.terms
         for key, total in other.sums.items():
             self.sums.setdefault(key, ExactSum()).merge(total)
         for unit, (scores, mass) in other.units.items():
@@ -108,7 +114,7 @@ class Moments:
         weighted = (1, 0) in self.sums
         second = self._centred2(m) if weighted else self._sum(2, 2) - self.n * m * m
         third = self._centred3(m) if weighted else self._third(m)
-        return _error_and_skewness(float(second), float(third), float(self._sum(1, 0)), self.n)
+        return _error_and_skewness(float(second), float(third), float(self._sum(1, 0)), self.terms)
 
     def _centred2(self, m: Fraction) -> Fraction:
         return self._sum(2, 2) - 2 * m * self._sum(2, 1) + m * m * self._sum(2, 0)
@@ -193,173 +199,6 @@ class Share(Mean):
         mass, squares = self.moments._sum(1, 0), self.moments._sum(2, 0)
         interval = intervals.wilson(mean, float(mass**2 / squares), settings.level)
         return Estimate.of(mean, self.moments.n, interval, settings, self.limits)
-
-
-# -------------------------------------------------------------------------------------------- bins
-@dataclass
-class Kept:
-    """Rows of pairs (p, y) kept whole, for what cannot be reduced to sums."""
-
-    pairs: Pairs
-    p: list[np.ndarray] = field(default_factory=list)
-    y: list[np.ndarray] = field(default_factory=list)
-    w: list[np.ndarray | None] = field(default_factory=list)
-    units: list[np.ndarray | None] = field(default_factory=list)
-
-    def add(self, rows: Rows, spread: bool = True) -> None:
-        """Take in more rows."""
-        del spread
-        p, y = self.pairs(rows)
-        self.p.append(p)
-        self.y.append(y)
-        self.w.append(rows.weights)
-        self.units.append(rows.units)
-
-    def merge(self, other: Kept) -> None:
-        """Take in what another has seen."""
-        for name in ("p", "y", "w", "units"):
-            getattr(self, name).extend(getattr(other, name))
-
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """p, y, weights and units of all rows seen."""
-        parts = (self.p, self.y, self.w, self.units)
-        return tuple(_joined(part) for part in parts)  # type: ignore[arg-type, return-value]
-
-
-def _joined(parts: list[np.ndarray | None]) -> np.ndarray | None:
-    if len(parts) == 1 or parts[0] is None:
-        return parts[0]
-    return np.concatenate([part for part in parts if part is not None])
-
-
-NORMAL_ABOVE = 1 << 18
-"""Rows beyond which the null band takes the normal limit of each bin's sum instead of redrawing every row."""
-
-
-@dataclass
-class BinnedError(Kept):
-    """ECE of pairs (p, y) with its test-inversion interval, null band and p-value."""
-
-    bins: int = 15
-    binning: str = "width"
-    norm: str = "l1"
-
-    def result(self, settings: Settings) -> Estimate:
-        """The plug-in value with what a calibrated model would give beside it."""
-        p, y, w, units = self.arrays()
-        bins, edges = assign(p, self.bins, self.binning)
-        n_bins = len(edges) - 1
-        sums = BinSums(n_bins, 1.0 if w is None else float(w.max()), settings.intervals)
-        sums.add(p, y, w, bins)
-        table = sums.table()
-        statistic = NORMS[self.norm]
-        value = float(statistic(table.signed, table.share))
-        if not settings.intervals:
-            return Estimate.of(value, len(p))
-        covariance = table.variance() if units is None else _unit_covariance(p, y, w, bins, units, table)
-        null: dict[str, float] = {}
-        if units is None and ((y == 0) | (y == 1)).all():
-            null = self._null(p, w, bins, table, value, settings)
-        interval = NONE
-        if self.norm != "max":
-            interval = union_of_inversions(
-                table.signed, table.share, covariance, statistic,
-                level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=null.get("null_high"),
-            )  # fmt: skip
-        return Estimate.of(value, len(p), interval, settings, (0.0, math.inf), **null)
-
-    def _null(
-        self,
-        p: np.ndarray,
-        w: np.ndarray | None,
-        bins: np.ndarray,
-        table: BinTable,
-        value: float,
-        settings: Settings,
-    ) -> dict[str, float]:
-        """Labels redrawn from the predictions (Bröcker & Smith 2007): the band, and the share of values as large."""
-        if len(p) <= NORMAL_ABOVE:
-            hits = redraw_bins(
-                p, bins, len(table.w), w,
-                replicates=settings.resamples, seed=settings.seed, threads=settings.threads,
-            )  # fmt: skip
-            signed = (hits - table.wp) / table.w.sum()
-        else:
-            signed = _normal_null(p, w, bins, table, settings)
-        drawn = NORMS[self.norm](signed, table.share)
-        low, high = np.quantile(drawn, [0.5 - settings.level / 2, 0.5 + settings.level / 2])
-        exceeding = float((drawn >= value * (1 - 1e-12)).sum())
-        return {
-            "null_low": float(low),
-            "null_high": float(high),
-            "p_value": (exceeding + 1) / (len(drawn) + 1),
-        }
-
-
-def _normal_null(
-    p: np.ndarray, w: np.ndarray | None, bins: np.ndarray, table: BinTable, settings: Settings
-) -> np.ndarray:
-    from calibrant.kernels.philox import normals
-    from calibrant.kernels.resampling import CONSISTENCY
-
-    terms = p * (1 - p) * (1.0 if w is None else w * w)
-    deviation = np.sqrt([ExactSum().add(terms[bins == b]).value() for b in range(len(table.w))])
-    return normals(settings.seed, CONSISTENCY, settings.resamples, len(table.w)) * deviation / table.w.sum()
-
-
-def _unit_covariance(
-    p: np.ndarray,
-    y: np.ndarray,
-    w: np.ndarray | None,
-    bins: np.ndarray,
-    units: np.ndarray,
-    table: BinTable,
-) -> np.ndarray:
-    """Covariance (B, B) of the signed gaps when whole units are drawn."""
-    gap = (table.wy - table.wp) / np.where(table.w > 0, table.w, 1.0)
-    residual = (y - p - gap[bins]) * (1.0 if w is None else w)
-    n_units = int(units.max()) + 1
-    totals = np.zeros((n_units, len(table.w)))
-    np.add.at(totals, (units, bins), residual)
-    return totals.T @ totals / table.w.sum() ** 2 * n_units / max(n_units - 1, 1)
-
-
-# ------------------------------------------------------------------------------------- other forms
-@dataclass
-class Ranking(Kept):
-    """ROC AUC (which = 0) or average precision (which = 1) of scores p and positives y."""
-
-    which: int = 0
-
-    def result(self, settings: Settings) -> Estimate:
-        """The score with DeLong's interval, or a resampled one where DeLong does not apply."""
-        p, y, w, units = self.arrays()
-        positive = y == 1
-        value = ranking_scores(p, positive, w)[self.which]
-        if not settings.intervals or math.isnan(value):
-            return Estimate.of(value, len(p))
-        if self.which == 0 and w is None and units is None:
-            interval = intervals.delong(p, positive, value, settings.level)
-        else:
-            drawn = ranking_replicates(
-                p, positive, w, units,
-                replicates=settings.resamples, seed=settings.seed, threads=settings.threads,
-            )  # fmt: skip
-            interval = intervals.percentile(drawn[:, self.which], settings.level)
-        return Estimate.of(value, len(p), interval, settings, (0.0, 1.0))
-
-
-@dataclass
-class Corp(Kept):
-    """One part of the bin-free decomposition of mean (p − y)²."""
-
-    part: str = "miscalibration"
-
-    def result(self, settings: Settings) -> Estimate:
-        """The part; its plug-in is biased and has no interval that covers."""
-        del settings
-        p, y, w, _ = self.arrays()
-        return Estimate.of(getattr(corp(p, y, w), self.part), len(p))
 
 
 @dataclass

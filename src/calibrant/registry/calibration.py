@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrant.registry.accumulators import BinnedError
+from calibrant.registry.kept import BinnedError
 from calibrant.registry.metric import Metric, Option
 from calibrant.registry.pairs import OF, pairs_of, wanted_class
 

@@ -6,7 +6,8 @@ from collections.abc import Hashable
 
 from calibrant.kernels.rows import PREDICTED_CLASS
 from calibrant.predictions import Classification, Judged
-from calibrant.registry.accumulators import BrierPart, Corp
+from calibrant.registry.accumulators import BrierPart
+from calibrant.registry.kept import Corp
 from calibrant.registry.metric import Metric, Option, Spec
 from calibrant.registry.pairs import CLASSES, OF, pairs_of, wanted_class
 from calibrant.scores import decomposition

@@ -49,7 +49,8 @@ class Estimate:
         if math.isnan(interval.low):
             low = high = math.nan
         level = settings.level if settings and interval.method != "none" else math.nan
-        return cls(float(value), int(n), low, high, level, interval.method, **null)
+        value = math.nan if math.isnan(value) else float(value)  # one NaN, so that equal estimates are equal
+        return cls(value, int(n), low, high, level, interval.method, **null)
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an evaluation file: numbers that are not finite are left out, the value is explained."""

@@ -59,6 +59,11 @@ NLL = Metric(
     cost="linear",
     merge="exact",
     interval="studentised",
+    wanted=lambda spec, predictions: (
+        frozenset({("clip", float(spec["clip"]))})
+        if spec["clip"] and getattr(predictions, "soft", False)
+        else frozenset()
+    ),
     options=(Option("clip", 0.0, "smallest probability, 0 for none", at_least=0.0, at_most=1.0),),
     light=True,
     accumulate=lambda spec, predictions: Mean(lambda rows: proper.nll(rows, float(spec["clip"])), (0.0, INFINITE)),

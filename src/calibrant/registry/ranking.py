@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrant.registry.accumulators import Ranking
+from calibrant.registry.kept import Ranking
 from calibrant.registry.metric import Metric
 from calibrant.registry.pairs import CLASSES, class_pairs
 

@@ -29,7 +29,7 @@ def top_k(rows: Rows, k: int) -> np.ndarray:
 
 def nll(rows: Rows, clip: float = 0.0) -> np.ndarray:
     """−log p(label); infinite where p(label) = 0 unless probabilities are clipped at `clip`."""
-    log_label = _labelled(rows.log_label)
+    log_label = rows.extras.get(("clip", clip), _labelled(rows.log_label))
     return -np.maximum(log_label, np.log(clip)) if clip > 0 else -log_label
 
 

@@ -125,6 +125,13 @@ def log64(x):
     return 2.0 * s + y + np.float64(e) * 6.93145751953125e-1
 
 
+@kernel(fastmath={"contract"})
+def log_any(x):
+    """log x in float64 for x > 0, subnormal numbers included."""
+    normal = x >= 2.2250738585072014e-308
+    return log64(x if normal else x * 18014398509481984.0) - (0.0 if normal else 37.42994775023705)
+
+
 def at_least_lowest(x):
     """x, or the lowest exponent of its precision: e^x is then about 1e-38 or 3e-308 instead of 0. NaN stays NaN."""
 

@@ -16,6 +16,7 @@ from calibrant.kernels.loops.floats import (
     fast_log,
     like,
     log64,
+    log_any,
 )
 from calibrant.kernels.loops.softmax import (
     CONFIDENCE,
@@ -189,7 +190,7 @@ def _close_member(lanes, is_probs, rows, lse, log_label, entropy):
         lse[j] = log_s0 if is_probs else lanes[0, j] + log_s0
         x = lanes[3, j]
         if is_probs:
-            x = log64(x) if x > 0 else (-np.inf if x == 0 else np.nan)
+            x = log_any(x) if x > 0 else (-np.inf if x == 0 else np.nan)
         log_label[j] = x - lse[j]
 
 
@@ -251,7 +252,7 @@ def _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lse):
         log_s0 = fast_log(s0[j])
         s0[j] = like(s0[j], 1) / s0[j]
         entropy[j] += log_s0 - s1[j] * s0[j]
-        lse[j] = log_s0 if is_probs else top[j] + log_s0
+        lse[j] = log_s0
     for k in range(tile.shape[0]):
         column = e[k]
         sums = total[k]
@@ -281,15 +282,16 @@ def _tile_negative(tile, odd):
 
 
 @kernel(fastmath={"contract"})
-def _tile_labels(tile, labels, first, rows, is_probs, lane_lse, lse, log_label):
+def _tile_labels(tile, labels, first, rows, is_probs, top, lane_log, lse, log_label):
     """Each lane's log-sum-exp and log p(label) of one member, in float64."""
     for j in range(rows):
-        lse[j] = lane_lse[j]
+        lse[j] = lane_log[j]
+        lse[j] += 0.0 if is_probs else top[j]
         log_label[j] = tile[labels[first + j], j] if labels.size else np.nan
     for j in range(rows):
         x = log_label[j]
         if is_probs:
-            x = log64(x) if x > 0 else (-np.inf if x == 0 else np.nan)
+            x = log_any(x) if x > 0 else (-np.inf if x == 0 else np.nan)
         log_label[j] = x - lse[j]
 
 
@@ -320,7 +322,7 @@ def narrow_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, st
             if is_probs:
                 _tile_negative(tile, odd)
             _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lane_lse)
-            _tile_labels(tile, labels, first, rows, is_probs, lane_lse, lse[m], log_label[m])
+            _tile_labels(tile, labels, first, rows, is_probs, top, lane_lse, lse[m], log_label[m])
             for j in range(rows):
                 votes[j, arg[j]] += 1
         for j in range(rows):

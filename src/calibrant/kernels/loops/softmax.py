@@ -20,6 +20,7 @@ from calibrant.kernels.loops.floats import (
     float_of_ordered,
     like,
     log64,
+    log_any,
     ordered_bits,
 )
 
@@ -71,7 +72,7 @@ def _finish_probs(out, start, stop):
         inverse = 1.0 / conf[i]
         p = log_label[i] * inverse
         label[i] = p
-        log_label[i] = log64(p) if p > 0.0 else (-np.inf if p == 0.0 else np.nan)
+        log_label[i] = log_any(p) if p > 0.0 else (-np.inf if p == 0.0 else np.nan)
         rest = log_s0 - entropy[i] * inverse
         entropy[i] = 0.0 if rest < 0.0 else rest
         squares[i] = squares[i] * inverse * inverse

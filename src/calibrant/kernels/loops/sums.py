@@ -38,7 +38,7 @@ def _add_limbs(cell, x):
 
 @kernel()
 def bin_limbs(p, y, w, bins, limbs, rows, spread):
-    """Add each row's terms to limbs[bin, term, :]; weights are at most 1, at most 2²⁰ rows a call."""
+    """Add each row's terms to limbs[bin, term, :]; weights are below 2, at most 2²⁰ rows a call."""
     for i in range(p.size):
         cell = limbs[bins[i]]
         weight = w[i] if w.size else 1.0
