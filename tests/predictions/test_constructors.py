@@ -55,7 +55,7 @@ def test_shapes(shape, members, rows, classes):
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (3, 0), (4, 1), (0, 4, 3), (2, 0, 3), (1, 2, 3, 4)])
 def test_impossible_shapes(shape):
-    with pytest.raises(ShapeError, match="logits: expected .*, but its shape is"):
+    with pytest.raises(ShapeError, match=r"logits: expected .*, but its shape is"):
         CAL.from_logits(np.zeros(shape))
 
 
@@ -110,6 +110,11 @@ def test_misspelt_arguments_are_not_swallowed():
 def test_reserved_column_names_are_refused():
     with pytest.raises(UsageError, match="'weights' is reserved"):
         CAL.from_logits(LOGITS, LABELS, columns={"weights": np.ones(N)})
+
+
+def test_meta_that_json_cannot_carry_is_refused_at_once():
+    with pytest.raises(ValuesError, match="meta"):
+        CAL.from_logits(LOGITS, LABELS, meta={"model": object()})
 
 
 def test_minus_infinity_rules_a_class_out():

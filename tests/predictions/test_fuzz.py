@@ -98,7 +98,7 @@ def damaged(draw, content):
 
 
 # ------------------------------------------------------------------------------------ arbitrary bytes
-@fuzz(60)
+@fuzz(150)
 @given(content=st.binary(max_size=300), form=st.sampled_from([*FORMATS, "npy"]))
 def test_arbitrary_bytes(content, form, tmp_path):
     if form == "npy":
@@ -111,7 +111,7 @@ def test_arbitrary_bytes(content, form, tmp_path):
     only_predictions_or_a_refusal(path)
 
 
-@fuzz(60)
+@fuzz(150)
 @given(text=st.text(alphabet='labels,probs_01.-e"\n\r\tnaif', max_size=200), options=st.sampled_from(OPTIONS))
 def test_texts_that_look_like_csv(text, options, tmp_path):
     (tmp_path / "p.csv").write_bytes(text.encode())
@@ -125,7 +125,7 @@ anything = st.recursive(
 KEYS = ["labels", "probs", "logits", "confidence", "correct", "classes", "meta", "ids", "weights", "label_probs", "age"]
 
 
-@fuzz(120)
+@fuzz(200)
 @given(
     records=st.lists(st.dictionaries(st.sampled_from(KEYS), anything, min_size=1, max_size=4), min_size=1, max_size=3),
     repeat=st.booleans(),
@@ -143,7 +143,7 @@ def test_damaged_files(form, samples, tmp_path):
     suffix = "npz" if form == "stored" else form
     path = tmp_path / f"p.{suffix}"
 
-    @fuzz(120)
+    @fuzz(150)
     @given(content=damaged(samples[0][form]))
     def check(content):
         path.write_bytes(content)
@@ -157,7 +157,7 @@ def test_damaged_arrays_in_a_folder(samples, tmp_path):
     for name, content in arrays.items():
         (tmp_path / f"{name}.npy").write_bytes(content)
 
-    @fuzz(250)
+    @fuzz(300)
     @given(data=st.data(), name=st.sampled_from(sorted(arrays)))
     def check(data, name):
         path = tmp_path / f"{name}.npy"
@@ -173,7 +173,7 @@ def test_damaged_arrays_in_a_folder(samples, tmp_path):
 def test_one_file_spliced_into_another(samples, tmp_path):
     files = samples[0]
 
-    @fuzz(60)
+    @fuzz(120)
     @given(data=st.data(), suffix=st.sampled_from(FORMATS))
     def check(data, suffix):
         first, second = (data.draw(st.sampled_from(sorted(files))) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Parts of predictions: one number for two classes, members and their average, rows, groups, and what is said of them."""
+"""Parts of predictions: two classes in one number, members and their average, rows, groups, and what is told."""
 
 import numpy as np
 import pytest
@@ -166,10 +166,11 @@ def test_rows_are_taken_from_every_part(index, judged):
     check_rows(known_rows(judged=judged)[index], expected)
 
 
-@pytest.mark.parametrize(
-    "index", [slice(0, 0), np.zeros(N, bool), np.ones(N + 1, bool), [N], -N - 1, 0.5, "row", (0, 1), None, [[0, 1], [2, 3]]],
-    ids=str,
-)  # fmt: skip
+EMPTY, LONG = np.zeros(N, bool), np.ones(N + 1, bool)
+NO_ROWS = [slice(0, 0), EMPTY, LONG, [N], -N - 1, 0.5, "row", (0, 1), None, [[0, 1], [2, 3]]]
+
+
+@pytest.mark.parametrize("index", NO_ROWS, ids=str)
 def test_impossible_rows_are_refused(index):
     with pytest.raises(ShapeError, match="slicing"):
         known_rows()[index]

@@ -1,6 +1,7 @@
 """Written whole or not at all: a killed process, a full disk and a broken value leave the old file, or none."""
 
 import errno
+import hashlib
 import os
 import signal
 import subprocess
@@ -80,6 +81,27 @@ def test_readers_see_the_old_or_the_new_file_only(form, tmp_path):
             seen.add(cal.read(path).n)
     seen.add(cal.read(path).n)
     assert seen == {5, 2000}
+
+
+def test_file_that_is_replaced_while_it_is_read(tmp_path, monkeypatch):
+    """Every array, and the fingerprint, come from one and the same file."""
+    from calibrant.predictions.files import npy
+
+    path = cal.write(OLD, tmp_path / "p.npz")
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    other = cal.Classification.from_logits(OLD.scores[0] + 1, (OLD.labels + 1) % 3)
+    original = npy.read_body
+
+    def replace_after_reading(*args):
+        array = original(*args)
+        cal.write(other, path)
+        return array
+
+    monkeypatch.setattr("calibrant.predictions.files.stores.read_body", replace_after_reading)
+    read = cal.read(path)
+    assert (read.scores == OLD.scores).all()
+    assert (read.labels == OLD.labels).all()
+    assert read.info.sha256 == sha256
 
 
 @pytest.mark.parametrize("limit", [0, 1, 10_000])
