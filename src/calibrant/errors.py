@@ -28,7 +28,8 @@ class CalibrantError(Exception):
     def __init__(self, subject: str, *, expected: str, came: str, do: str) -> None:
         """Compose `subject: expected …, but …; …` and strip what a terminal could misread."""
         self.subject, self.expected, self.came, self.do = subject, expected, came, do
-        super().__init__(plain(f"{subject}: expected {expected}, but {came}; {do}"))
+        parts = f"{_ends(subject)}: expected {plain(expected, 250)}, but {plain(came, 250)}; {plain(do, 400)}"
+        super().__init__(plain(parts, 1200))
 
 
 class InputError(CalibrantError, ValueError):
@@ -75,6 +76,17 @@ def plain(text: str, limit: int = 600) -> str:
     """The text on one line, without control characters, cut to `limit` characters."""
     cleaned = "".join(c if c.isprintable() else " " for c in text)
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
+
+
+def _ends(text: str, limit: int = 240) -> str:
+    """A long text without its middle: of a path the end tells most."""
+    text = plain(text, 1 << 20)
+    return text if len(text) <= limit else f"{text[: limit // 3]}…{text[-limit // 2 :]}"
+
+
+def whole_number(text: str) -> int | None:
+    """A whole number of at most 18 plain digits, or None: `isdigit` lets superscripts pass, and `int` has a limit."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 def show(value: object, limit: int = 60) -> str:

@@ -13,11 +13,10 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Judge 20 small networks on handwritten digits: clean, rotated and noised, and on glyphs that are no digits."""
-    from calibrant.cli.output import progress_bar
+    from calibrant.cli.output import emit, progress_bar
     from calibrant.demo import run_demo
 
     with progress_bar(quiet) as progress:
         evaluation, files = run_demo(Path(out), progress)
     if not quiet:
-        typer.echo(evaluation)
-        typer.echo("\nwritten: " + ", ".join(str(file) for file in files))
+        emit(f"{evaluation}\n\nwritten: {', '.join(str(file) for file in files)}")

@@ -21,10 +21,11 @@ def command(
     strict: inputs.Strict = False,
 ) -> None:
     """Say what was found in prediction files: kind, shape, labels, columns, and what was ignored."""
+    from calibrant.cli.output import emit
     from calibrant.predictions.describing import describe
 
     read = inputs.read_all(
         files, labels=labels, probs=probs, logits=logits, log_probs=log_probs, prob=prob,
         confidence=confidence, correct=correct, strict=strict,
     )  # fmt: skip
-    typer.echo("\n\n".join(describe(item) for item in read))
+    emit("\n\n".join(describe(item) for item in read))

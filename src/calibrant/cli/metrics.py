@@ -15,11 +15,12 @@ def command(
     name: Annotated[str | None, typer.Argument(help="A metric; all are listed without.", metavar="[NAME]")] = None,
 ) -> None:
     """List the metrics, or say of one what it means, what it needs, its reference and its pitfalls."""
+    from calibrant.cli.output import emit
     from calibrant.evaluation.rendering import Table, text
     from calibrant.registry import find, metrics
 
     if name is not None:
-        typer.echo(_card(find(name.partition("(")[0])))
+        emit(_card(find(name.partition("(")[0])))
         return
     rows = tuple(
         (
@@ -31,8 +32,8 @@ def command(
         )
         for m in metrics().values()
     )
-    typer.echo(text(Table("", ("metric", "title", "better", "cost", "proper"), rows, left=5)))
-    typer.echo("\n`calibrant metrics NAME` tells more of one.")
+    table = Table("", ("metric", "title", "better", "cost", "proper"), rows, left=5)
+    emit(text(table) + "\n\n`calibrant metrics NAME` tells more of one.")
 
 
 def _card(metric: Metric) -> str:

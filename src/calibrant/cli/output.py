@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from calibrant.errors import UsageError, did_you_mean, show
+from calibrant.errors import UsageError, WriteError, did_you_mean, plain, show
 
 if TYPE_CHECKING:
     from calibrant.evaluation.result import Evaluation
@@ -52,9 +53,25 @@ def write_outputs(
 
         write_page(evaluation, Path(html_path))
     if json_path == "-":
-        typer.echo(evaluation.dumps())
+        emit(evaluation.dumps())
     elif not quiet:
-        typer.echo(render(evaluation, form))
+        emit(render(evaluation, form))
+
+
+def emit(text: str) -> None:
+    """Print a result; a reader that has gone is no failure, a full disk is one."""
+    try:
+        typer.echo(text)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
+        if isinstance(error, BrokenPipeError):
+            raise typer.Exit from error
+        raise WriteError(
+            "standard output",
+            expected="a place to write to",
+            came=plain(error.strerror or str(error)),
+            do="free space or write elsewhere",
+        ) from error
 
 
 def render(evaluation: Evaluation, form: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -11,7 +12,7 @@ import numpy as np
 from calibrant import registry
 from calibrant.calibration.binned import BinSums
 from calibrant.calibration.binning import assign
-from calibrant.errors import NotApplicable, UsageError, show
+from calibrant.errors import NotApplicable, UsageError, show, whole_number
 from calibrant.evaluation.result import Evaluation, Group, Result
 from calibrant.kernels.rows import Rows, rows_of
 from calibrant.predictions import Classification, Judged, Note
@@ -23,6 +24,7 @@ Input = Classification | Judged
 Progress = Callable[[str, int, int], None]
 RENORMALISED_ABOVE = 1e-5
 MOST_GROUPS = 1000
+MOST_RESAMPLES = 1_000_000
 
 
 def evaluate(
@@ -141,7 +143,7 @@ class _OneInput:
 
     def groups(self, column: str) -> list[Group]:
         name, _, bins = column.partition(":")
-        if bins and not bins.isdigit():
+        if bins and whole_number(bins) is None:
             raise UsageError(
                 "by",
                 expected="COLUMN or COLUMN:BINS",
@@ -150,7 +152,8 @@ class _OneInput:
             )
         self._refuse_many(name, bins)
         out = []
-        for value, part in self.predictions.by(name, int(bins) if bins else None):
+        for level, part in self.predictions.by(name, int(bins) if bins else None):
+            value = str(level) if isinstance(level, float) and not math.isfinite(level) else level
             if part.weights is not None and not part.weights.any():
                 undefined = dict.fromkeys(self._texts(), Estimate.of(float("nan"), part.n))
                 out.append(Group(name, value, part.n, undefined))
@@ -270,8 +273,9 @@ def _distinct(inputs: list[Input]) -> list[Input]:
 def _settings(level: float, resamples: int, seed: int, intervals: bool, threads: int | None) -> Settings:
     if not 0.0 < level < 1.0:
         raise UsageError("level", expected="a number between 0 and 1", came=f"got {level}", do="0.95 is usual")
-    if resamples < 20:
-        raise UsageError("resamples", expected="at least 20", came=f"got {resamples}", do="1000 is usual")
+    if not 20 <= resamples <= MOST_RESAMPLES:
+        said = f"a whole number from 20 to {MOST_RESAMPLES}"
+        raise UsageError("resamples", expected=said, came=f"got {resamples}", do="1000 is usual")
     if threads is not None and threads < 1:
         raise UsageError("threads", expected="at least 1", came=f"got {threads}", do="leave it out for all")
     if not 0 <= seed < 1 << 64:

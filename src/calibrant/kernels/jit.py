@@ -21,6 +21,8 @@ from typing import Any
 import numba
 from numba import njit
 
+from calibrant.errors import whole_number
+
 SERIAL_BELOW = 1 << 20
 """Elements under which starting threads costs more than it saves."""
 
@@ -75,9 +77,9 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 def available_threads() -> int:
     """`CALIBRANT_THREADS`, or the processors that this process may use."""
-    wanted = os.environ.get("CALIBRANT_THREADS", "")
-    if wanted.isdigit() and int(wanted) > 0:
-        return int(wanted)
+    wanted = whole_number(os.environ.get("CALIBRANT_THREADS", ""))
+    if wanted:
+        return wanted
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -37,7 +37,16 @@ def as_array(value: Any, what: str) -> np.ndarray:
             came=f"its items are {array.dtype}",
             do="convert it to a numeric or string array",
         )
-    return array.astype(np.str_) if array.dtype.kind == "S" else array
+    return _text_of_bytes(array, what) if array.dtype.kind == "S" else array
+
+
+def _text_of_bytes(array: np.ndarray, what: str) -> np.ndarray:
+    try:
+        return np.char.decode(array, "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValuesError(
+            what, expected="text in UTF-8", came=f"its bytes are not ({error.reason})", do="save it as a string array"
+        ) from error
 
 
 def _text_of_objects(array: np.ndarray, what: str) -> np.ndarray:
@@ -64,7 +73,8 @@ def as_floats(value: Any, what: str) -> np.ndarray:
             came=f"its items are {array.dtype}",
             do="convert it to float32 or float64",
         )
-    return array if array.dtype.itemsize <= 8 else array.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return array if array.dtype.itemsize <= 8 else array.astype(np.float64)
 
 
 def as_column(value: Any, what: str, n: int) -> np.ndarray:
@@ -83,10 +93,12 @@ def as_column(value: Any, what: str, n: int) -> np.ndarray:
 def as_weights(value: Any, n: int) -> np.ndarray:
     """Sampling weights: finite, not negative, not all zero; float64."""
     weights = as_floats(as_column(value, "weights", n), "weights").astype(np.float64)
-    if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = (weights**2).sum()
+    if not np.isfinite(weights).all() or (weights < 0).any() or not 0 < total < np.inf:
         raise ValuesError(
             "weights",
-            expected="finite numbers of at least 0, not all 0",
+            expected="finite numbers of at least 0, not all 0, whose squares can be summed",
             came=f"they range from {weights.min()} to {weights.max()}",
             do="drop the rows that should not count, or mend the weights",
         )

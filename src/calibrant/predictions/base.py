@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant.errors import ShapeError, UsageError, did_you_mean, show
+from calibrant.errors import ShapeError, UsageError, ValuesError, did_you_mean, plain, show
 from calibrant.predictions.arrays import as_column, as_weights
 
 RESERVED = [
@@ -87,7 +88,7 @@ class RowInfo:
             weights=weights,
             weight_unit=1.0 if weights is None else 2.0 ** math.floor(math.log2(weights.max())),
             columns={k: as_column(v, f"column {show(k)}", n) for k, v in columns.items()},
-            meta=dict(meta or {}),
+            meta=_as_meta(meta or {}),
             name=name,
         )
 
@@ -100,6 +101,16 @@ class RowInfo:
             weights=None if self.weights is None else self.weights[rows],
             columns={key: column[rows] for key, column in self.columns.items()},
         )
+
+
+def _as_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What JSON can carry; numbers that are not finite become null."""
+    try:
+        return json.loads(json.dumps(dict(meta)), parse_constant=lambda name: None)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValuesError(
+            "meta", expected="what JSON can carry", came=plain(str(error), 100), do="use text, numbers, lists and dicts"
+        ) from error
 
 
 class Predictions:
@@ -182,6 +193,10 @@ class Predictions:
                 came=str(error),
                 do="index with rows that exist",
             ) from error
+        if rows.ndim != 1:
+            raise ShapeError(
+                "slicing", expected="one index, over rows", came=f"its shape is {rows.shape}", do="ravel it"
+            )
         if rows.size == 0:
             raise ShapeError(
                 "slicing",
@@ -190,6 +205,10 @@ class Predictions:
                 do="widen the selection",
             )
         return self._take(rows)
+
+    def __iter__(self) -> Iterator[Self]:
+        """The rows one by one."""
+        return (self[row] for row in range(self.n))
 
     def column(self, name: str) -> np.ndarray:
         """A column, `ids`, or `labels`, by name."""
@@ -213,14 +232,16 @@ class Predictions:
         """The rows of each value of a column; with `bins`, of each of that many equally filled ranges."""
         values = self.column(column)
         if bins is not None:
-            values = _ranges(values, column, bins)
-        levels, inverse = np.unique(values, return_inverse=True)
-        for k, level in enumerate(levels):
-            yield level.item(), self._take(np.flatnonzero(inverse.ravel() == k))
+            names, place = _ranges(values, column, bins)
+        else:
+            levels, place = np.unique(values, return_inverse=True)
+            names = levels.tolist()
+        for k, name in enumerate(names):
+            yield name, self._take(np.flatnonzero(place.ravel() == k))
 
 
-def _ranges(values: np.ndarray, column: str, bins: int) -> np.ndarray:
-    """Name the quantile range that each value lies in; ties stay together."""
+def _ranges(values: np.ndarray, column: str, bins: int) -> tuple[list[str], np.ndarray]:
+    """The names of the quantile ranges in order, and the one that each value lies in; ties stay together."""
     if values.dtype.kind not in "biuf" or bins < 1:
         raise UsageError(
             f"column {show(column)}",
@@ -228,10 +249,16 @@ def _ranges(values: np.ndarray, column: str, bins: int) -> np.ndarray:
             came=f"its items are {values.dtype} and {bins} ranges were asked for",
             do="slice by its values instead, without ':BINS'",
         )
-    cuts = np.unique(np.quantile(values, np.arange(1, bins) / bins, method="lower"))
+    known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    bins = min(bins, max(known.size, 1))
+    ranked = np.sort(known)
+    cuts = np.unique(ranked[(known.size - 1) * np.arange(1, bins) // bins])
     place = np.searchsorted(cuts, values, side="left")
-    names = np.empty(values.size, dtype="U64")
-    for k in np.unique(place):
+    place[values != values] = len(cuts) + 1
+    filled, place = np.unique(place, return_inverse=True)
+    names = []
+    for k in range(len(filled)):
         inside = values[place == k]
-        names[place == k] = f"{k + 1}: {inside.min():.4g} to {inside.max():.4g}"
-    return names
+        undefined = inside[0] != inside[0]
+        names.append("undefined" if undefined else f"{k + 1}: {inside.min():.4g} to {inside.max():.4g}")
+    return names, place

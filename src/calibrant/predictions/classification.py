@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant.errors import LabelsError, ShapeError, UsageError, ValuesError, show
+from calibrant.errors import LabelsError, ShapeError, UsageError, ValuesError, show, whole_number
 from calibrant.predictions.arrays import SMALL, as_array, as_column, as_floats, as_names
 from calibrant.predictions.base import Note, Predictions, RowInfo
 from calibrant.predictions.checking import SUM_TOLERANCE, check_scores
@@ -152,8 +152,9 @@ class Classification(Predictions):
         """The index of a class given by name or number."""
         if self.class_names and name in self.class_names:
             return self.class_names.index(name)
-        if name.isdigit() and int(name) < self.classes:
-            return int(name)
+        place = whole_number(name)
+        if place is not None and place < self.classes:
+            return place
         raise UsageError(
             "class",
             expected=f"a class name or a number below {self.classes}",
@@ -202,7 +203,7 @@ class Classification(Predictions):
         for start in range(0, self.n, step):
             block = scores[:, start : start + step]
             if block.shape[2] == 1:
-                block = _two_classes(block[:, :, 0], self.kind)
+                block = two_classes(block[:, :, 0], self.kind)
             yield start, np.ascontiguousarray(block, dtype)
 
     def _take(self, rows: np.ndarray) -> Self:
@@ -329,7 +330,8 @@ def _as_label_probs(value: Any, n: int, classes: int) -> np.ndarray:
             came=f"its shape is {probs.shape}",
             do="give one probability per row and class",
         )
-    sums = probs.sum(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = probs.sum(axis=1)
     if not (probs >= 0).all() or not (np.abs(sums - 1) <= SUM_TOLERANCE).all():
         row = int(np.argmax(~((probs >= 0).all(axis=1) & (np.abs(sums - 1) <= SUM_TOLERANCE))))
         raise ValuesError(
@@ -338,11 +340,12 @@ def _as_label_probs(value: Any, n: int, classes: int) -> np.ndarray:
             came=f"row {row} sums to {sums[row]:.6g} with smallest entry {probs[row].min():.6g}",
             do="divide votes by their number",
         )
-    return probs / sums[:, None]
+    rounding = probs.shape[1] * np.finfo(np.float64).eps
+    return np.where(np.abs(sums - 1)[:, None] <= rounding, probs, probs / sums[:, None])
 
 
 # ---------------------------------------------------------------------------------------- numbers
-def _two_classes(score: np.ndarray, kind: str) -> np.ndarray:
+def two_classes(score: np.ndarray, kind: str) -> np.ndarray:
     """Both classes (M, n, 2) from the one number (M, n) that stands for class 1."""
     if kind == "logits":
         other = np.zeros_like(score)
@@ -351,7 +354,7 @@ def _two_classes(score: np.ndarray, kind: str) -> np.ndarray:
     else:
         with np.errstate(divide="ignore", invalid="ignore"):
             other = np.log(-np.expm1(score.astype(np.float64)))
-    return np.stack([other, score], axis=2)
+    return np.stack([other, score], axis=-1)
 
 
 def _average(block: np.ndarray, kind: str) -> np.ndarray:

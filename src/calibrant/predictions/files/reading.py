@@ -7,15 +7,17 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from calibrant.errors import CalibrantWarning, FileError, UsageError, did_you_mean, plain, show
+from calibrant.errors import CalibrantWarning, FileError, UsageError, did_you_mean, plain, show, whole_number
 from calibrant.predictions.base import RESERVED, Note
 from calibrant.predictions.classification import Classification
+from calibrant.predictions.files.npy import memory_limit
 from calibrant.predictions.files.stores import (
     Store,
+    digest,
     fingerprint,
     folder_store,
     in_memory,
@@ -30,6 +32,7 @@ from calibrant.predictions.files.tables import (
 )
 from calibrant.predictions.judged import Judged
 
+T = TypeVar("T")
 FORMATS = ".npz, a folder of .npy, .csv or .jsonl"
 LATER = ("y", "mean", "std", "var", "samples", "quantiles", "levels")
 
@@ -60,9 +63,9 @@ class Source:
                 )
             rename[key] = value
         member = rename.pop("member", None)
-        if member is not None and not member.isdigit():
+        if member is not None and whole_number(member) is None:
             raise UsageError("member", expected="a number from 0", came=f"got {show(member)}", do="count from 0")
-        return cls(Path(path), rename, None if member is None else int(member))
+        return cls(Path(path), rename, None if member is None else whole_number(member))
 
 
 def read(
@@ -98,8 +101,7 @@ def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
     """The same without warnings: they stand in the notes of what is returned."""
     path = source.path
     try:
-        store = _renamed(_open(path, columns), source.rename, path)
-        digest = fingerprint(path)
+        made, notes, sha256 = _read(path, columns, source.rename, strict)
     except OSError as error:
         raise FileError(
             str(path),
@@ -107,21 +109,40 @@ def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
             came=plain(error.strerror or str(error)),
             do="check path and rights",
         ) from error
-    made, notes = _assemble(store, path, strict)
     if source.member is not None:
         made = made.member(source.member)
-    return made.with_notes(tuple(notes), digest)
+    return made.with_notes(tuple(notes), sha256)
 
 
-def _open(path: Path, columns: ColumnOptions) -> Store:
+def _read(
+    path: Path, columns: ColumnOptions, rename: Mapping[str, str], strict: bool
+) -> tuple[Classification | Judged, list[Note], str]:
+    """An archive is held open from the first array to the last, so that it is one file that is read."""
+    if _is_archive(path, columns):
+        with path.open("rb") as stream:
+            store = _renamed(npz_store(path, stream), rename, path)
+            return *_assemble(store, path, strict), digest(stream)
+    store = _open(path, columns, rename)
+    return *_assemble(store, path, strict), fingerprint(path)
+
+
+def _open(path: Path, columns: ColumnOptions, rename: Mapping[str, str]) -> Store:
+    if path.is_dir():
+        return _renamed(folder_store(path), rename, path)
+    is_csv = path.suffix.lower() == ".csv"
+    table = _renamed(read_csv(path) if is_csv else read_jsonl(path), rename, path)
+    return in_memory(collect(table, columns, str(path), all_text=is_csv))
+
+
+def _is_archive(path: Path, columns: ColumnOptions) -> bool:
+    """Whether it is one, rather than a folder or a table; what is none of these is refused."""
     suffix = path.suffix.lower()
     if path.is_dir():
-        return folder_store(path)
+        return False
     if not path.exists():
         raise FileError(str(path), expected="an existing file", came="there is none", do="check the path")
     if suffix in (".csv", ".jsonl"):
-        table = read_csv(path) if suffix == ".csv" else read_jsonl(path)
-        return in_memory(collect(table, columns, str(path)))
+        return False
     if columns.any():
         raise UsageError(
             str(path),
@@ -136,10 +157,10 @@ def _open(path: Path, columns: ColumnOptions) -> Store:
             came=f"its name ends in {show(suffix)}",
             do="convert it to one of these",
         )
-    return npz_store(path)
+    return True
 
 
-def _renamed(store: Store, rename: Mapping[str, str], path: Path) -> Store:
+def _renamed(store: dict[str, T], rename: Mapping[str, str], path: Path) -> dict[str, T]:
     for name in rename.values():
         if name not in store:
             raise FileError(
@@ -159,6 +180,7 @@ def _assemble(store: Store, path: Path, strict: bool) -> tuple[Classification | 
     if len(scores) + judged != 1:
         raise _undecided(store, path, scores, judged)
     n = store["confidence"].shape[-1] if judged and store["confidence"].shape else _rows(store, scores)
+    _check_total(store, n, path)
     known, notes = _rest(store, n, path, strict)
     known["name"] = path.stem
     if judged:
@@ -168,6 +190,18 @@ def _assemble(store: Store, path: Path, strict: bool) -> tuple[Classification | 
     if known.pop("correct", None) is not None:
         notes.append(Note("ignored-arrays", f"{path.name}: 'correct' goes with 'confidence', and was ignored"))
     return Classification.build(scores[0], store[scores[0]].load(), **known), notes
+
+
+def _check_total(store: Store, n: int, path: Path) -> None:
+    """Each array fits into memory; those that are needed must fit together."""
+    total = sum(item.nbytes for key, item in store.items() if key in RESERVED or item.shape == (n,))
+    if total > memory_limit():
+        raise FileError(
+            str(path),
+            expected=f"arrays of at most {memory_limit() / 2**30:.1f} GiB together, three quarters of the memory",
+            came=f"they unpack to {total / 2**30:.1f} GiB",
+            do="split the file, or set CALIBRANT_MAX_BYTES if it is meant",
+        )
 
 
 def _rows(store: Store, scores: list[str]) -> int:

@@ -6,6 +6,7 @@ import hashlib
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
@@ -19,9 +20,10 @@ MOST_ARRAYS = 10_000
 
 @dataclass(frozen=True)
 class Entry:
-    """One array: its shape is known, its values come on demand."""
+    """One array: its shape and size in bytes are known, its values come on demand."""
 
     shape: tuple[int, ...]
+    nbytes: int
     load: Callable[[], np.ndarray]
 
 
@@ -30,22 +32,25 @@ Store = dict[str, Entry]
 
 def in_memory(arrays: dict[str, np.ndarray]) -> Store:
     """Arrays that are there already."""
-    return {key: Entry(array.shape, lambda array=array: array) for key, array in arrays.items()}  # type: ignore[misc]
+    return {key: Entry(array.shape, array.nbytes, lambda array=array: array) for key, array in arrays.items()}  # type: ignore[misc]
 
 
-def npz_store(path: Path) -> Store:
-    """The arrays of a .npz archive, each bounded by its own header while it is unpacked."""
+def npz_store(path: Path, stream: BufferedReader) -> Store:
+    """The arrays of an open .npz archive, each bounded by its own header while it is unpacked.
+
+    The archive is opened once: whatever takes its name meanwhile, all arrays come from the same file.
+    """
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
-            if len(members) > MOST_ARRAYS:
-                raise FileError(
-                    str(path),
-                    expected=f"at most {MOST_ARRAYS} arrays",
-                    came=f"the archive has {len(members)}",
-                    do="store columns as arrays, not rows",
-                )
-            return {item.filename[:-4]: _npz_entry(path, archive, item) for item in members}
+        archive = zipfile.ZipFile(stream)
+        members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
+        if len(members) > MOST_ARRAYS:
+            raise FileError(
+                str(path),
+                expected=f"at most {MOST_ARRAYS} arrays",
+                came=f"the archive has {len(members)}",
+                do="store columns as arrays, not rows",
+            )
+        return {item.filename[:-4]: _npz_entry(path, archive, item) for item in members}
     except CalibrantError:
         raise
     except Exception as error:
@@ -59,7 +64,7 @@ def _npz_entry(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> E
 
     def load() -> np.ndarray:
         try:
-            with zipfile.ZipFile(path) as again, again.open(item) as stream:
+            with archive.open(item) as stream:
                 fresh = read_header(stream, where, item.file_size)
                 return read_body(stream, fresh, where)
         except CalibrantError:
@@ -67,7 +72,7 @@ def _npz_entry(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> E
         except Exception as error:
             raise _unreadable(path, error) from error
 
-    return Entry(header.shape, load)
+    return Entry(header.shape, header.nbytes, load)
 
 
 def folder_store(path: Path) -> Store:
@@ -93,7 +98,8 @@ def _npy_entry(file: Path) -> Entry:
             return open_at(stream)
 
     with file.open("rb") as stream:
-        return Entry(read_header(stream, str(file), file.stat().st_size).shape, load)
+        header = read_header(stream, str(file), file.stat().st_size)
+    return Entry(header.shape, header.nbytes, load)
 
 
 def fingerprint(path: Path) -> str:
@@ -102,7 +108,13 @@ def fingerprint(path: Path) -> str:
         parts = [f"{file.name} {fingerprint(file)}" for file in sorted(path.glob("*.npy"))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return digest(stream)
+
+
+def digest(stream: BufferedReader) -> str:
+    """SHA-256 of an open file."""
+    stream.seek(0)
+    return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _unreadable(path: Path, error: Exception) -> FileError:

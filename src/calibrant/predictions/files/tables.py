@@ -21,6 +21,7 @@ from calibrant.errors import FileError, UsageError, did_you_mean, plain, show
 from calibrant.predictions.base import RESERVED
 
 SCORE_KEYS = ("logits", "log_probs", "probs")
+NAMES = ("labels", "classes", "member_names", "meta")
 TRUE, FALSE = {"1", "true", "yes", "t"}, {"0", "false", "no", "f"}
 
 
@@ -57,7 +58,7 @@ class ColumnOptions:
 
 
 def read_csv(path: Path) -> dict[str, np.ndarray]:
-    """The columns of a CSV file, as numbers where every field is one."""
+    """The columns of a CSV file, as text."""
     with path.open(newline="", encoding="utf-8-sig") as stream:
         rows = csv.reader(stream, strict=True)
         try:
@@ -73,7 +74,7 @@ def read_csv(path: Path) -> dict[str, np.ndarray]:
         if len(row) != len(header):
             came = f"row {number} has {len(row)}"
             raise _bad(path, f"{len(header)} fields in every row", came)
-    return {name: _typed([row[k] for row in fields]) for k, name in enumerate(header)}
+    return {name: np.array([row[k] for row in fields]) for k, name in enumerate(header)}
 
 
 def read_jsonl(path: Path) -> dict[str, np.ndarray]:
@@ -98,8 +99,10 @@ def read_jsonl(path: Path) -> dict[str, np.ndarray]:
     return arrays | ({"classes": np.array(classes)} if classes else {})
 
 
-def collect(columns: dict[str, np.ndarray], options: ColumnOptions, where: str) -> dict[str, np.ndarray]:
-    """The arrays of the contract from the columns of a table."""
+def collect(
+    columns: dict[str, np.ndarray], options: ColumnOptions, where: str, *, all_text: bool = False
+) -> dict[str, np.ndarray]:
+    """The arrays of the contract from the columns of a table; `all_text` where numbers are still written out."""
     left = dict(columns)
     arrays: dict[str, np.ndarray] = {}
     for key in ("labels", "confidence", "correct"):
@@ -112,12 +115,22 @@ def collect(columns: dict[str, np.ndarray], options: ColumnOptions, where: str) 
         pattern = getattr(options, key) or (None if options.scores() else f"{key}_*")
         if pattern is not None and (options.scores() or any(fnmatchcase(c, pattern) for c in left)):
             scores, names = _scores(left, pattern, where)
+            if key in left:
+                raise UsageError(
+                    where,
+                    expected=f"one meaning of {show(key)}",
+                    came=f"there are columns {show(key)} and {show(pattern)}",
+                    do="rename one of them",
+                )
             arrays[key] = scores
             arrays.setdefault("classes", names)
     arrays.update({key: left.pop(key) for key in list(left) if key not in arrays})
+    arrays = _labels_as_classes(arrays)
+    if all_text:
+        arrays = {key: array if key in NAMES else _typed(array) for key, array in arrays.items()}
     if "correct" in arrays:
         arrays["correct"] = _truth(arrays["correct"], where)
-    return _labels_as_classes(arrays)
+    return arrays
 
 
 def _scores(left: dict[str, np.ndarray], pattern: str, where: str) -> tuple[np.ndarray, np.ndarray]:
@@ -144,11 +157,11 @@ def _scores(left: dict[str, np.ndarray], pattern: str, where: str) -> tuple[np.n
 def _labels_as_classes(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """In a table a label is a name first: 1 … 3 under columns p_1 … p_3 are those; else it counts from 0."""
     labels, names = arrays.get("labels"), arrays.get("classes")
-    if labels is not None and names is not None and labels.dtype.kind in "iu":
-        as_text = labels.astype(np.str_)
-        if np.isin(as_text, names).all():
-            arrays["labels"] = as_text
-    return arrays
+    if labels is None or labels.dtype.kind not in "iuU":
+        return arrays
+    as_text = labels.astype(np.str_)
+    known = names is not None and np.isin(as_text, names).all()
+    return arrays | {"labels": as_text if known else _typed(labels)}
 
 
 def _column(left: dict[str, np.ndarray], name: str, where: str) -> np.ndarray:
@@ -175,10 +188,11 @@ def _truth(values: np.ndarray, where: str) -> np.ndarray:
 
 
 def _numbers(values: np.ndarray, name: str, where: str) -> np.ndarray:
-    if values.dtype.kind not in "iuf":
+    values = _typed(values)
+    if values.dtype.kind not in "iuf" or values.ndim != 1:
         raise FileError(
             f"{where}: column {show(name)}",
-            expected="numbers",
+            expected="numbers, one a row",
             came=f"it holds {show(values[0]) if values.dtype.kind != 'U' else show(_first_text(values))}",
             do="repair the column, or leave it out of the pattern",
         )
@@ -194,14 +208,16 @@ def _first_text(values: np.ndarray) -> str:
     return str(values[0])
 
 
-def _typed(fields: list[str]) -> np.ndarray:
-    """Whole numbers, numbers, or text: whatever every field of the column is."""
+def _typed(fields: np.ndarray) -> np.ndarray:
+    """Whole numbers, numbers, or text: whatever every field of a column of text is."""
+    if fields.dtype.kind != "U" or fields.ndim != 1:
+        return fields
     for kind in (np.int64, np.float64):
         try:
             return np.array([kind(field) for field in fields])
         except (ValueError, OverflowError):
             continue
-    return np.array(fields)
+    return fields
 
 
 def _record(path: Path, number: int, line: str) -> dict[str, Any]:
@@ -218,17 +234,21 @@ def _unfold_named_scores(path: Path, records: list[dict[str, Any]]) -> list[str]
     """Scores written as {class: number} (a list of such for members) become lists; the names of the classes."""
     names: list[str] = []
     for key in (key for key in SCORE_KEYS if key in records[0]):
+        if not any(_is_named(record[key]) for record in records):
+            continue
         for number, record in enumerate(records, start=1):
             parts = record[key] if isinstance(record[key], list) else [record[key]]
-            if not any(isinstance(part, dict) for part in parts):
-                continue
-            names = names or list(next(part for part in parts if isinstance(part, dict)))
+            names = names or next((list(part) for part in parts if isinstance(part, dict)), [])
             if any(not isinstance(part, dict) or part.keys() != set(names) for part in parts):
                 came = f"record {number} differs"
                 raise _bad(path, f"the same classes under {show(key)} in every line", came)
             lists = [[part[name] for name in names] for part in parts]
             record[key] = lists if isinstance(record[key], list) else lists[0]
     return names
+
+
+def _is_named(scores: Any) -> bool:
+    return isinstance(scores, dict) or (isinstance(scores, list) and any(isinstance(part, dict) for part in scores))
 
 
 def _stacked_or_misfit(path: Path, key: str, items: list[Any]) -> np.ndarray:

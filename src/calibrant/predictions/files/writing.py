@@ -7,22 +7,27 @@ import json
 import os
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.lib import format as npy_format
 
 from calibrant.errors import CalibrantError, UsageError, WriteError, plain, show
-from calibrant.predictions.classification import Classification
+from calibrant.predictions.checking import KINDS
+from calibrant.predictions.classification import Classification, two_classes
 from calibrant.predictions.judged import Judged
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """A stream whose content appears under `path` when it is complete, and never in part."""
-    if path.exists() and not path.is_file():  # a device or a pipe has no other name to take
+    with _reporting(path):
+        in_place = path.exists() and not path.is_file()  # a device or a pipe has no other name to take
+    if in_place:
         with _reporting(path), path.open("wb") as stream:
             yield stream
         return
@@ -48,11 +53,12 @@ def _reporting(path: Path) -> Iterator[None]:
         yield
     except CalibrantError:
         raise
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:
+        reason = error.reason if isinstance(error, UnicodeEncodeError) else error.strerror
         raise WriteError(
             str(path),
             expected="a place to write to",
-            came=plain(error.strerror or str(error)),
+            came=plain(reason or str(error)),
             do="nothing was written; free space or choose another path",
         ) from error
 
@@ -67,11 +73,21 @@ def write(predictions: Classification | Judged, path: str | Path) -> Path:
     """Write predictions to .npz, a folder of .npy (a path that ends in '/'), .csv or .jsonl; `read` gives them back."""
     text, path = str(path), Path(path)
     arrays = arrays_of(predictions)
-    if text.endswith(("/", os.sep)) or path.is_dir():
+    for key in arrays:
+        if set(key) & {"/", "\\", "\0"}:
+            raise UsageError(
+                str(path),
+                expected="column names without '/', '\\\\' and null characters",
+                came=f"got {show(key)}",
+                do="rename the column",
+            )
+    with _reporting(path):
+        is_folder = text.endswith(("/", os.sep)) or path.is_dir()
+    if is_folder:
         _write_folder(arrays, path)
         return path
     writers: dict[str, Callable[[dict[str, np.ndarray], IO[bytes]], None]] = {
-        ".npz": lambda arrays, stream: np.savez_compressed(stream, **arrays),  # type: ignore[arg-type]
+        ".npz": _write_npz,
         ".csv": _write_csv,
         ".jsonl": _write_jsonl,
     }
@@ -110,6 +126,23 @@ def arrays_of(predictions: Classification | Judged) -> dict[str, np.ndarray]:
     return {key: np.asarray(value) for key, value in arrays.items() if value is not None}
 
 
+def _write_npz(arrays: dict[str, np.ndarray], stream: IO[bytes]) -> None:
+    """As numpy.savez_compressed, which takes no column named 'file' or 'allow_pickle'."""
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for key, array in arrays.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                npy_format.write_array(member, array, allow_pickle=False)
+
+
+def _two_columns(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Tables name classes by their scores: where they are named, the one number of a binary problem becomes two."""
+    for kind in KINDS if "classes" in arrays else ():
+        scores = arrays.get(kind)
+        if scores is not None and (scores.ndim == 1 or scores.shape[-1] == 1):
+            arrays[kind] = two_classes(scores if scores.ndim == 1 else scores[:, :, 0], kind)
+    return arrays
+
+
 def _write_folder(arrays: dict[str, np.ndarray], path: Path) -> None:
     """Fill a folder beside the final one, then give it its name."""
     with _reporting(path):
@@ -134,6 +167,7 @@ def _write_folder(arrays: dict[str, np.ndarray], path: Path) -> None:
 
 def _write_csv(arrays: dict[str, np.ndarray], stream: IO[bytes]) -> None:
     table: dict[str, list[Any]] = {}
+    arrays = _two_columns(arrays)
     classes = arrays.pop("classes", None)
     arrays.pop("member_names", None)
     arrays.pop("meta", None)
@@ -158,6 +192,7 @@ def _write_csv(arrays: dict[str, np.ndarray], stream: IO[bytes]) -> None:
 
 def _write_jsonl(arrays: dict[str, np.ndarray], stream: IO[bytes]) -> None:
     """One object a row; scores of named classes as {class: number}, a list of these for members."""
+    arrays = _two_columns(arrays)
     classes = arrays.pop("classes", None)
     arrays.pop("member_names", None)
     arrays.pop("meta", None)
