@@ -26,7 +26,7 @@ Coverage of 95 % intervals: studentised with Hall's correction for NLL and Brier
 {means}
 
 Where they are stretched: almost every row is certain and right, so the few that are wrong carry the mean, and 200 rows
-hold eight of them.
+hold six or seven of them.
 
 {extreme}
 

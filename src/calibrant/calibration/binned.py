@@ -23,7 +23,7 @@ class BinSums:
 
     def __init__(self, bins: int, spread: bool = True) -> None:
         """No rows yet."""
-        self.limbs = np.zeros((bins, TERMS, 2), object)
+        self.limbs = np.zeros((bins, TERMS, 2), np.int64)
         self.rows = np.zeros(bins, np.int64)
         self.spread = spread
 
@@ -32,19 +32,24 @@ class BinSums:
         w = np.empty(0) if weights is None else weights
         for start in range(0, len(p), BLOCK):
             part = slice(start, start + BLOCK)
-            limbs = np.zeros(self.limbs.shape, np.int64)
-            bin_limbs(p[part], y[part], w[part], bins[part], limbs, self.rows, self.spread)
-            self.limbs = self.limbs + limbs
+            bin_limbs(p[part], y[part], w[part], bins[part], self.limbs, self.rows, self.spread)
+            self._carry()
+
+    def _carry(self) -> None:
+        """Keep the low limbs below 2⁴⁰, so that neither overflows."""
+        self.limbs[..., 0] += self.limbs[..., 1] >> 40
+        self.limbs[..., 1] &= (1 << 40) - 1
 
     def merge(self, other: BinSums) -> None:
         """Add the rows of another set of sums over the same bins."""
         self.limbs = self.limbs + other.limbs
         self.rows = self.rows + other.rows
+        self._carry()
 
     def table(self) -> BinTable:
-        """The sums as arrays over bins."""
-        totals = self.limbs[..., 0] * (1 << 40) + self.limbs[..., 1]
-        return BinTable(self.rows, *(totals / (1 << 60)).astype(np.float64).T)
+        """The sums as arrays over bins; both limbs are whole numbers below 2⁵³, so this rounds once."""
+        totals = self.limbs[..., 0] * 2.0**-20 + self.limbs[..., 1] * 2.0**-60
+        return BinTable(self.rows, *np.ascontiguousarray(totals.T))
 
 
 @dataclass(frozen=True)

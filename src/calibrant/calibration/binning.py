@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrant.kernels.loops.extras import width_bins
+
 
 def equal_width(p: np.ndarray, bins: int) -> np.ndarray:
     """The bin of each p, counted from 0: clip(ceil(p·B) − 1, 0, B − 1)."""
-    return np.clip(np.ceil(p * bins) - 1, 0, bins - 1).astype(np.int64)
+    out = np.empty(len(p), np.int64)
+    width_bins(np.ascontiguousarray(p, np.float64), bins, out)
+    return out
 
 
 def equal_mass_edges(p: np.ndarray, bins: int, weights: np.ndarray | None = None) -> np.ndarray:

@@ -83,12 +83,9 @@ def measure(
 ) -> dict[str, float]:
     """The values alone: no intervals, no null bands; a metric that is named and does not apply is an error."""
     settings = Settings(intervals=False, threads=threads)
-    if metrics is not None:
-        metrics = metrics if isinstance(metrics, str) else list(metrics)
-        _, skipped = applicable(metrics, predictions)
-        for text, reason in skipped.items():
-            raise NotApplicable(text, expected="predictions that can give it", came=reason, do="leave it out")
     result = _OneInput(predictions, metrics, settings, None, None, lambda what: None).result(curves=False)
+    for text, reason in result.skipped.items() if metrics is not None else ():
+        raise NotApplicable(text, expected="predictions that can give it", came=reason, do="leave it out")
     return {spec: estimate.value for spec, estimate in result.metrics.items()}
 
 

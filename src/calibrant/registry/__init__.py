@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from calibrant.errors import UsageError, did_you_mean, show
 from calibrant.registry.metric import Metric, Option, Spec
@@ -35,6 +35,7 @@ def find(name: str) -> Metric:
     return known[name]
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Spec:
     """`ece(bins=10, norm=l2)` as a spec."""
     match = PATTERN.fullmatch(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import UsageError, did_you_mean, show
@@ -141,7 +142,7 @@ class Spec:
     def __getitem__(self, name: str) -> Value:
         return self.options[name]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The canonical form: no spaces, defaults left out."""
         given = [

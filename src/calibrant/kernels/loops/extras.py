@@ -68,6 +68,13 @@ def bin_of(p, bins):
 
 
 @kernel()
+def width_bins(p, bins, out):
+    """The equal-width bin of every p."""
+    for i in range(p.size):
+        out[i] = bin_of(p[i], bins)
+
+
+@kernel()
 def classwise(z, is_probs, pred, confidence, labels, weights, bins, table, start, stop):
     """Add rows start … stop to table[layer, class, bin]: Σw, Σwp, Σwp², Σwy, Σwpy in units of 2⁻⁴⁰.
 

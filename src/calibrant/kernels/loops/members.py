@@ -28,6 +28,7 @@ from calibrant.kernels.loops.softmax import (
     TINY,
     W,
     clear,
+    exp_lanes,
     first_at,
     pad,
     padded_width,
@@ -53,14 +54,6 @@ def _average_row(total, share):
         squares += p * p
         entropy -= p * fast_log(max(p, like(p, TINY)))
     return squares, max(entropy, like(share, 0))
-
-
-@kernel(fastmath={"contract"})
-def _exp_lanes(x, rows):
-    """Replace x by e^x, exactly 0 far below."""
-    for j in range(rows):
-        v = exp64(max(x[j], LOWEST_64))
-        x[j] = v if x[j] > LOWEST_64 else (0.0 if x[j] <= LOWEST_64 else np.nan)
 
 
 @kernel()
@@ -120,9 +113,9 @@ def _close_group(z, is_probs, first, rows, pred, out, lse, log_label, votes, mem
         out[VARIATION_RATIO, i] = 1.0 - modal / members
         out[LOG_LABEL, i] = y[j]
         out[EXPECTED_ENTROPY, i] = max(out[EXPECTED_ENTROPY, i] / members, 0.0)
-    _exp_lanes(y, rows)
+    exp_lanes(y, x)
     for j in range(rows):
-        out[LABEL, first + j] = y[j]
+        out[LABEL, first + j] = x[j]
 
 
 @kernel(fastmath=SUMS)

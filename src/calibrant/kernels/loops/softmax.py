@@ -28,6 +28,8 @@ W = 64
 """Rows in a tile."""
 NARROW = 48
 """Classes under which rows are tiled."""
+STRETCH = 512
+"""Rows that are finished at a time."""
 STEP, PAD_BELOW = 64, 512
 """Rows of fewer classes than the second are padded to a multiple of the first."""
 TINY = 1e-37
@@ -44,49 +46,82 @@ FIELDS = 6
 
 
 # ----------------------------------------------------------------------------------- what the sums mean
+# Each loop below touches at most three arrays: with more, the compiler gives up telling them apart and uses no vectors.
 @kernel(fastmath={"contract"})
-def _finish_logits(out, start, stop):
-    """Turn the sums of logits into the record of a row."""
-    lse, conf, entropy, squares = out[LSE], out[CONFIDENCE], out[ENTROPY], out[SUM_SQUARES]
-    log_label, label = out[LOG_LABEL], out[LABEL]
-    for i in range(start, stop):
-        log_s0 = log64(conf[i])
-        inverse = 1.0 / conf[i]
-        at_label = log_label[i] - lse[i] - log_s0
-        log_label[i] = at_label
-        label[i] = exp64(at_label) if at_label > LOWEST_64 else (0.0 if at_label <= LOWEST_64 else np.nan)
-        rest = log_s0 - entropy[i] * inverse
-        entropy[i] = 0.0 if rest < 0.0 else rest
-        squares[i] = squares[i] * inverse * inverse
-        conf[i] = inverse
-        lse[i] = lse[i] + log_s0
+def _logs(x, out):
+    for j in range(x.size):
+        out[j] = log64(x[j])
 
 
 @kernel(fastmath={"contract"})
-def _finish_probs(out, start, stop):
-    """Turn the sums of probabilities into the record of a row; probabilities are divided by their sum."""
-    lse, conf, entropy, squares = out[LSE], out[CONFIDENCE], out[ENTROPY], out[SUM_SQUARES]
-    log_label, label = out[LOG_LABEL], out[LABEL]
-    for i in range(start, stop):
-        log_s0 = log64(conf[i])
-        inverse = 1.0 / conf[i]
-        p = log_label[i] * inverse
-        label[i] = p
-        log_label[i] = log_any(p) if p > 0.0 else (-np.inf if p == 0.0 else np.nan)
-        rest = log_s0 - entropy[i] * inverse
-        entropy[i] = 0.0 if rest < 0.0 else rest
-        squares[i] = squares[i] * inverse * inverse
-        conf[i] = lse[i] * inverse
-        lse[i] = log_s0
+def _entropies(sums, s0, log_s0):
+    """log Σe − Σe·d/Σe, not below 0; NaN stays NaN."""
+    for j in range(sums.size):
+        rest = log_s0[j] - sums[j] / s0[j]
+        sums[j] = 0.0 if rest < 0.0 else rest
+
+
+@kernel(fastmath={"contract"})
+def _squares(sums, s0):
+    for j in range(sums.size):
+        sums[j] = sums[j] / (s0[j] * s0[j])
+
+
+@kernel(fastmath={"contract"})
+def _log_labels(at_label, top, log_s0):
+    for j in range(at_label.size):
+        at_label[j] = at_label[j] - top[j] - log_s0[j]
+
+
+@kernel(fastmath={"contract"})
+def exp_lanes(x, out):
+    """e^x, exactly 0 far below; NaN stays NaN."""
+    for j in range(x.size):
+        e = exp64(at_least_lowest(x[j]))
+        out[j] = 0.0 if x[j] <= LOWEST_64 else e
+
+
+@kernel()
+def _finish_logits(top, s0, entropy, squares, log_label, label, log_s0):
+    """From the sums of logits: log-sum-exp, confidence, entropy, Σp², log p(label) and p(label)."""
+    _logs(s0, log_s0)
+    _entropies(entropy, s0, log_s0)
+    _squares(squares, s0)
+    _log_labels(log_label, top, log_s0)
+    exp_lanes(log_label, label)
+    for j in range(s0.size):
+        s0[j] = 1.0 / s0[j]
+    for j in range(top.size):
+        top[j] += log_s0[j]
+
+
+@kernel()
+def _finish_probs(top, s0, entropy, squares, log_label, label, log_s0):
+    """The same from the sums of probabilities, which are divided by their sum."""
+    _logs(s0, log_s0)
+    _entropies(entropy, s0, log_s0)
+    _squares(squares, s0)
+    for j in range(label.size):
+        p = log_label[j] / s0[j]
+        label[j] = p
+        log_label[j] = log_any(p) if p > 0.0 else (-np.inf if p == 0.0 else np.nan)
+    for j in range(s0.size):
+        s0[j] = top[j] / s0[j]
+    for j in range(top.size):
+        top[j] = log_s0[j]
 
 
 @kernel()
 def finish(out, is_probs, start, stop):
-    """Turn sums into the record of rows start … stop."""
-    if is_probs:
-        _finish_probs(out, start, stop)
-    else:
-        _finish_logits(out, start, stop)
+    """Turn sums into the record of rows start … stop, a stretch at a time that stays in the nearest cache."""
+    log_s0 = np.empty(STRETCH)
+    for a in range(start, stop, STRETCH):
+        b = min(a + STRETCH, stop)
+        rows = (out[0, a:b], out[1, a:b], out[2, a:b], out[3, a:b], out[4, a:b], out[5, a:b])
+        if is_probs:
+            _finish_probs(rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], log_s0[: b - a])
+        else:
+            _finish_logits(rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], log_s0[: b - a])
 
 
 # ------------------------------------------------------------------------------------ long rows
