@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.kernels.exact import ExactSum, exact_mean, exact_sum
+from calibrant.kernels.exact import ExactSum, GroupSums, exact_mean, exact_sum
 
 VALUES = st.lists(st.floats(-1e300, 1e300), max_size=60)
 
@@ -60,3 +60,22 @@ def test_values_that_are_not_finite_are_told(values, expected):
 def test_empty_sum_is_zero_and_empty_mean_undefined():
     assert exact_sum(np.empty(0)) == 0.0
     assert math.isnan(exact_mean(np.empty(0)))
+
+
+@given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(0, 9)), min_size=1, max_size=80), st.integers(1, 5))
+@settings(max_examples=100, deadline=None)
+def test_sums_by_group_equal_the_sums_of_the_groups(pairs, blocks):
+    x, groups = (np.array(column) for column in zip(*pairs, strict=True))
+    merged = GroupSums()
+    for part in np.array_split(np.random.default_rng(0).permutation(len(x)), blocks):
+        one = GroupSums()
+        one.add(x[part], groups[part])
+        merged.merge(one)
+    expected = [exact_sum(x[groups == g]) for g in range(groups.max() + 1)]
+    np.testing.assert_array_equal(merged.values(), expected)
+
+
+def test_a_group_sum_of_too_large_values_is_undefined():
+    sums = GroupSums()
+    sums.add(np.array([1.0, np.inf]), np.array([0, 1]))
+    assert np.isnan(sums.values()).all()

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from calibrant.kernels.loops.sums import LIMIT, limbs
+from calibrant.kernels.loops.sums import LIMIT, group_limbs, limbs
 
 BLOCK = 1 << 20
 TIER_BITS = 40
@@ -80,6 +80,45 @@ class ExactSum:
             return math.inf if self.positive else -math.inf
         total = sum(count << (TIER_BITS * tier) for tier, count in self.tiers.items())
         return total / (1 << 60)
+
+
+class GroupSums:
+    """One order-independent sum for each of many groups, numbered from 0; new groups may come at any time."""
+
+    def __init__(self) -> None:
+        """No groups yet."""
+        self.limbs = np.zeros((0, 2), np.int64)
+        self.large = 0
+
+    def add(self, x: np.ndarray, groups: np.ndarray) -> None:
+        """Add each value to the sum of its group."""
+        self._reach(int(groups.max()) + 1 if len(groups) else 0)
+        for start in range(0, len(x), BLOCK):
+            part = slice(start, start + BLOCK)
+            self.large += group_limbs(x[part], groups[part], self.limbs)
+            self._carry()
+
+    def merge(self, other: GroupSums) -> None:
+        """Add the sums of another to these, group by group."""
+        self._reach(len(other.limbs))
+        self.limbs[: len(other.limbs)] += other.limbs
+        self.large += other.large
+        self._carry()
+
+    def _reach(self, groups: int) -> None:
+        if groups > len(self.limbs):
+            self.limbs = np.concatenate([self.limbs, np.zeros((groups - len(self.limbs), 2), np.int64)])
+
+    def _carry(self) -> None:
+        """Keep the low limbs below 2⁴⁰, so that neither overflows."""
+        self.limbs[:, 0] += self.limbs[:, 1] >> 40
+        self.limbs[:, 1] &= (1 << 40) - 1
+
+    def values(self) -> np.ndarray:
+        """The sums as floats; NaN where a value of 2²² or more was among them."""
+        if self.large:
+            return np.full(len(self.limbs), np.nan)
+        return self.limbs[:, 0] * 2.0**-20 + self.limbs[:, 1] * 2.0**-60
 
 
 def exact_sum(x: np.ndarray) -> float:

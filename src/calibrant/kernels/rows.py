@@ -22,7 +22,7 @@ from calibrant.predictions.checking import SUM_TOLERANCE, check_scores
 
 NO_LABELS = np.empty(0, np.int64)
 EXTRA_ELEMENTS = 1 << 22
-"""Averaged predictions that are held at a time where a metric wants more than the record."""
+"""Entries of whole predictions that are held at a time where a metric wants more than the record."""
 
 MEAN = "mean"
 MARGIN = "margin"
@@ -99,7 +99,7 @@ class _Pass:
     def run(self, block_rows: int | None) -> Rows:
         p = self.p
         extra = bool(self.wanted) or p.soft
-        if block_rows is None and extra and p.members > 1:
+        if block_rows is None and ((extra and p.members > 1) or p.soft or PREDICTED_CLASS in self.wanted):
             block_rows = max(1, EXTRA_ELEMENTS // p.classes)
         for start, block in p.score_blocks(block_rows):
             mean = self._record(start, block, extra)

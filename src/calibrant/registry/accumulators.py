@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant import intervals
 from calibrant.intervals import NONE, Interval
-from calibrant.kernels.exact import ExactSum
+from calibrant.kernels.exact import ExactSum, GroupSums
 from calibrant.kernels.rows import Rows
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.scores.decomposition import BrierParts
@@ -51,7 +51,9 @@ class Moments:
     n: int = 0
     terms: int = 0
     sums: dict[tuple[int, int], ExactSum] = field(default_factory=dict)
-    units: dict[int, tuple[ExactSum, ExactSum]] = field(default_factory=dict)
+    unit_scores: GroupSums = field(default_factory=GroupSums)
+    unit_mass: GroupSums = field(default_factory=GroupSums)
+    by_unit: bool = False
 
     POWERS = ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (3, 1), (3, 2), (3, 3))
 
@@ -77,12 +79,9 @@ class Moments:
 
     def _add_units(self, s: np.ndarray, weights: np.ndarray | None, units: np.ndarray) -> None:
         w = np.ones(len(s)) if weights is None else weights
-        order = np.argsort(units, kind="stable")
-        names, starts = np.unique(units[order], return_index=True)
-        for unit, rows in zip(names.tolist(), np.split(order, starts[1:]), strict=True):
-            scores, mass = self.units.setdefault(unit, (ExactSum(), ExactSum()))
-            scores.add((w * s)[rows])
-            mass.add(w[rows])
+        self.by_unit = True
+        self.unit_scores.add(w * s, units)
+        self.unit_mass.add(w, units)
 
     def merge(self, other: Moments) -> None:
         """Take in what another has seen."""
@@ -90,10 +89,9 @@ class Moments:
         self.terms += other.terms
         for key, total in other.sums.items():
             self.sums.setdefault(key, ExactSum()).merge(total)
-        for unit, (scores, mass) in other.units.items():
-            mine = self.units.setdefault(unit, (ExactSum(), ExactSum()))
-            mine[0].merge(scores)
-            mine[1].merge(mass)
+        self.by_unit |= other.by_unit
+        self.unit_scores.merge(other.unit_scores)
+        self.unit_mass.merge(other.unit_mass)
 
     def _sum(self, a: int, b: int) -> Fraction:
         if (a, b) not in self.sums and b == 0:
@@ -108,7 +106,7 @@ class Moments:
         """Standard error of the mean, skewness of its terms, and the number of independent terms."""
         if not self.sums[1, 1].finite:
             return math.nan, math.nan, self.n
-        if self.units:
+        if self.by_unit:
             return self._by_unit()
         m = self.sums[1, 1].fraction() / self._sum(1, 0)
         weighted = (1, 0) in self.sums
@@ -127,11 +125,11 @@ class Moments:
         return self._sum(3, 3) - 3 * m * self._sum(2, 2) + 2 * self.n * m**3
 
     def _by_unit(self) -> tuple[float, float, int]:
-        m = self.mean()
-        totals = np.array([[s.value(), w.value()] for s, w in self.units.values()])
-        residual = totals[:, 0] - m * totals[:, 1]
+        scores, mass = self.unit_scores.values(), self.unit_mass.values()
+        seen = mass > 0
+        residual = scores[seen] - self.mean() * mass[seen]
         second, third = float((residual**2).sum()), float((residual**3).sum())
-        return _error_and_skewness(second, third, float(totals[:, 1].sum()), len(totals))
+        return _error_and_skewness(second, third, float(mass.sum()), int(seen.sum()))
 
 
 def _error_and_skewness(second: float, third: float, mass: float, n: int) -> tuple[float, float, int]:
@@ -193,7 +191,7 @@ class Share(Mean):
 
     def result(self, settings: Settings) -> Estimate:
         """The share with its interval."""
-        if not settings.intervals or not self.only_zero_one or self.moments.units:
+        if not settings.intervals or not self.only_zero_one or self.moments.by_unit:
             return super().result(settings)
         mean = self.moments.mean()
         mass, squares = self.moments._sum(1, 0), self.moments._sum(2, 0)

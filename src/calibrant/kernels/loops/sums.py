@@ -52,3 +52,15 @@ def bin_limbs(p, y, w, bins, limbs, rows, spread):
             _add_limbs(cell[3], square)
             _add_limbs(cell[4], square * d)
             _add_limbs(cell[5], square * d * d)
+
+
+@kernel()
+def group_limbs(x, groups, limbs):
+    """Add each x to limbs[group, :] and count the values that are too large; at most 2²⁰ values a call."""
+    left = 0
+    for i in range(x.size):
+        if abs(x[i]) < LIMIT:
+            _add_limbs(limbs[groups[i]], x[i])
+        else:
+            left += 1
+    return left
