@@ -10,7 +10,7 @@ from calibrant.kernels.jit import SERIAL_BELOW
 from calibrant.kernels.rows import MARGIN, MEAN, PREDICTED_CLASS, RANK, rows_of
 from calibrant.predictions import Classification
 
-CLASSES = [2, 3, 10, 47, 48, 64, 65, 100, 257]
+CLASSES = [2, 3, 10, 47, 48, 64, 65, 100, 257, 513]
 EVERYTHING = frozenset({MARGIN, RANK, MEAN, PREDICTED_CLASS, ("class", 1), ("classwise", 15)})
 
 
@@ -152,7 +152,7 @@ FAULTS = {"nan": NAN, "negative nan": np.copysign(NAN, -1.0), "inf": np.inf}
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
 @pytest.mark.parametrize("members", [1, 3])
-@pytest.mark.parametrize("classes", [7, 130])
+@pytest.mark.parametrize("classes", [7, 130, 520])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_pass_itself_finds_every_fault(dtype, classes, members, place, fault):
     scores, labels = problem(members, 300, classes, dtype=dtype)
@@ -164,7 +164,7 @@ def test_the_pass_itself_finds_every_fault(dtype, classes, members, place, fault
 
 
 @pytest.mark.parametrize("members", [1, 3])
-@pytest.mark.parametrize("classes", [7, 130])
+@pytest.mark.parametrize("classes", [7, 130, 520])
 def test_the_pass_itself_finds_what_are_no_probabilities(classes, members):
     scores, labels = problem(members, 100, classes, "probs")
     negative = Classification.from_probs(scores.copy(), labels)
@@ -201,7 +201,7 @@ def same_bits(a, b):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("members", [1, 3])
-@pytest.mark.parametrize("classes", [2, 10, 100])
+@pytest.mark.parametrize("classes", [2, 10, 100, 600])
 def test_same_bits_for_any_blocks_and_order_of_storage(classes, members, dtype):
     scores, labels = problem(members, 211, classes, dtype=dtype)
     whole = rows_of(Classification.from_logits(scores, labels), EVERYTHING)

@@ -229,6 +229,39 @@ def _long_row(z, i, is_probs, light):
     return m, first_at(z, i, m), s0, s1, s2
 
 
+@kernel(fastmath=SUMS)
+def _exp_sums_and_next_top(z, i, m, after):
+    """Σe, Σe·d, Σe² of row i while the maximum of row `after` is looked for: it comes from memory in the meantime."""
+    s0, s1, s2 = like(m, 0), like(m, 0), like(m, 0)
+    top = ordered_bits(z[after, 0])
+    for k in range(z.shape[1]):
+        d = at_least_lowest(z[i, k] - m)
+        e = fast_exp(d)
+        s0 += e
+        s1 += e * d
+        s2 += e * e
+        top = max(top, ordered_bits(z[after, k]))
+    return s0, s1, s2, float_of_ordered(top)
+
+
+@kernel()
+def _put(z, labels, i, m, k, s0, s1, s2, out, pred, fault):
+    fault[i] = not (s0 < np.inf)
+    out[TOP, i], out[S0, i], out[S1, i], out[S2, i] = m, s0, s1, s2
+    pred[i] = min(k, z.shape[1] - 1)
+    out[AT_LABEL, i] = z[i, labels[i]] if labels.size else np.nan
+
+
+@kernel()
+def _very_long_rows(z, labels, out, pred, fault, start, stop):
+    """Full records of logits whose rows are long enough to wait for: two rows are under way at a time."""
+    m = row_top(z, start)
+    for i in range(start, stop):
+        s0, s1, s2, following = _exp_sums_and_next_top(z, i, m, min(i + 1, stop - 1))
+        _put(z, labels, i, m, first_at(z, i, m), s0, s1, s2, out, pred, fault)
+        m = following
+
+
 @kernel()
 def long_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
     """The record of rows start … stop of one model with many classes.
@@ -238,16 +271,16 @@ def long_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
     classes = z.shape[1]
     width = padded_width(classes)
     buffer = padding(z, is_probs, width)
-    for i in range(start, stop):
-        if width > classes:
-            pad(z, i, buffer)
-            m, k, s0, s1, s2 = _long_row(buffer, 0, is_probs, light)
-        else:
-            m, k, s0, s1, s2 = _long_row(z, i, is_probs, light)
-        fault[i] = not (s0 < np.inf)
-        out[TOP, i], out[S0, i], out[S1, i], out[S2, i] = m, s0, s1, s2
-        pred[i] = min(k, classes - 1)
-        out[AT_LABEL, i] = z[i, labels[i]] if labels.size else np.nan
+    if width == classes and not (is_probs or light):
+        _very_long_rows(z, labels, out, pred, fault, start, stop)
+    else:
+        for i in range(start, stop):
+            if width > classes:
+                pad(z, i, buffer)
+                m, k, s0, s1, s2 = _long_row(buffer, 0, is_probs, light)
+            else:
+                m, k, s0, s1, s2 = _long_row(z, i, is_probs, light)
+            _put(z, labels, i, m, k, s0, s1, s2, out, pred, fault)
     finish(out, is_probs, start, stop)
 
 
