@@ -39,11 +39,13 @@ def normal_quantile(level: float) -> float:
 
 
 def studentised(mean: float, error: float, skewness: float, n: int, level: float) -> Interval:
-    """Student's t of n independent terms, corrected for their skewness (Hall 1992); undefined from one term.
+    """Student's t of n independent terms, corrected for their skewness (Hall 1992).
+
+    Undefined from one term, and where the terms show no spread at all: that they are equal says little of the next.
 
     With a = γ/(3√n), Hall's h(T) = T + aT² + a²T³/3 + a/2 is nearly normal; its inverse is explicit.
     """
-    if n < 2 or not (math.isfinite(mean) and math.isfinite(error)):
+    if n < 2 or not (math.isfinite(mean) and math.isfinite(error)) or error <= 0.0:
         return NONE
     t, a = t_quantile(level, n - 1), skewness / (3.0 * math.sqrt(n))
     if not math.isfinite(a) or abs(a) < 1e-9:
@@ -79,9 +81,9 @@ def delong(score: np.ndarray, positive: np.ndarray, auc: float, level: float) ->
 
 
 def percentile(replicates: np.ndarray, level: float) -> Interval:
-    """The central share of resampled values."""
+    """The central share of resampled values; undefined where they show no spread."""
     finite = replicates[np.isfinite(replicates)]
-    if finite.size < 20:
+    if finite.size < 20 or finite.min() == finite.max():
         return NONE
     low, high = np.quantile(finite, [0.5 - level / 2, 0.5 + level / 2])
     return Interval(float(low), float(high), "poisson-bootstrap")

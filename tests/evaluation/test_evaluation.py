@@ -186,7 +186,7 @@ def test_groups_are_evaluations_of_their_rows(evaluation):
 
 
 def test_groups_of_ranges_share_the_rows(evaluation):
-    groups = [g for g in evaluation["a"].groups if g.by == "age"]
+    groups = [g for g in evaluation["a"].groups if g.by == "age:2"]
     assert len(groups) == 2
     assert sum(g.n for g in groups) == 120
     assert abs(groups[0].n - 60) <= 5

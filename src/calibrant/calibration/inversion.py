@@ -37,13 +37,13 @@ def union_of_inversions(
     """The interval of statistic(signed, share) when `signed` has the given covariance (B,) or (B, B)."""
     filled = share > 0
     signed, share = signed[filled], share[filled]
-    spread = _root(covariance[filled] if covariance.ndim == 1 else covariance[np.ix_(filled, filled)])
-    noise = normals(seed, INVERSION, draws, filled.size)[:, filled] @ spread.T
+    covariance = covariance[filled] if covariance.ndim == 1 else covariance[np.ix_(filled, filled)]
+    noise = _coloured(normals(seed, INVERSION, draws, filled.size)[:, filled], covariance)
     observed = float(statistic(signed, share))
     if not np.isfinite(observed):
         return NONE
     tails = (0.5 - level / 2, 0.5 + level / 2)
-    errors = np.sqrt((spread**2).sum(axis=1))
+    errors = np.sqrt(np.maximum(covariance if covariance.ndim == 1 else np.diag(covariance), 0.0))
     soft = np.sign(signed) * np.maximum(np.abs(signed) - THRESHOLD * errors, 0.0)
     if null_upper is None:
         null_upper = float(np.quantile(statistic(noise, share), tails[1]))
@@ -59,12 +59,13 @@ def union_of_inversions(
     return Interval(low, max(highs), "test-inversion")
 
 
-def _root(covariance: np.ndarray) -> np.ndarray:
-    """The symmetric root of the covariance: unlike the signs of eigenvectors, it does not turn on a rounding."""
+def _coloured(white: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Standard normal draws given a covariance, by its symmetric root: eigenvectors alone may turn on a rounding."""
     if covariance.ndim == 1:
-        return np.diag(np.sqrt(np.maximum(covariance, 0.0)))
+        return white * np.sqrt(np.maximum(covariance, 0.0))
     values, vectors = np.linalg.eigh(covariance)
-    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    root = np.einsum("ik,k,jk->ij", vectors, np.sqrt(np.maximum(values, 0.0)), vectors)
+    return np.einsum("rb,bc->rc", white, root)
 
 
 def _unit(profile: np.ndarray, signed: np.ndarray, share: np.ndarray, statistic: Statistic) -> np.ndarray:

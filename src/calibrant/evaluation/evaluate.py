@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def evaluate(
         result = one.result()
         groups = [group for column in columns for group in one.groups(column)]
         results.append(replace(result, groups=tuple(groups)))
-        notes += [*item.notes(), *one.notes()]
+        notes += [*item.notes(), *one.notes(columns)]
     return Evaluation(
         version=_version(),
         settings=_recorded(settings, metrics, columns, units),
@@ -83,7 +84,8 @@ def measure(
 ) -> dict[str, float]:
     """The values alone: no intervals, no null bands; a metric that is named and does not apply is an error."""
     settings = Settings(intervals=False, threads=threads)
-    result = _OneInput(predictions, metrics, settings, None, None, lambda what: None).result(curves=False)
+    (one,) = _inputs(predictions) if isinstance(predictions, Classification | Judged) else _inputs([predictions])
+    result = _OneInput(one, metrics, settings, None, None, lambda what: None).result(curves=False)
     for text, reason in result.skipped.items() if metrics is not None else ():
         raise NotApplicable(text, expected="predictions that can give it", came=reason, do="leave it out")
     return {spec: estimate.value for spec, estimate in result.metrics.items()}
@@ -100,6 +102,7 @@ class _OneInput:
     block_rows: int | None
     tell: Callable[[str], None]
     deviation: float = 0.0
+    impossible: int = 0
 
     def result(self, curves: bool = True) -> Result:
         p = self.predictions
@@ -108,6 +111,8 @@ class _OneInput:
         self.tell("reading")
         rows = self._rows(specs)
         self.deviation = rows.deviation
+        if rows.log_label is not None and "nll" in accumulators:
+            self.impossible = int(np.isneginf(rows.log_label).sum())
         for accumulator in accumulators.values():
             accumulator.add(rows, self.settings.intervals)
         estimates = self._estimates(accumulators)
@@ -149,31 +154,53 @@ class _OneInput:
             )
         self._refuse_many(name, bins)
         out = []
-        for level, part in self.predictions.by(name, int(bins) if bins else None):
-            value = str(level) if isinstance(level, float) and not math.isfinite(level) else level
+        for value, part in self.predictions.by(name, int(bins) if bins else None):
             if part.weights is not None and not part.weights.any():
-                undefined = dict.fromkeys(self._texts(), Estimate.of(float("nan"), part.n))
-                out.append(Group(name, value, part.n, undefined))
-                continue
-            metrics = replace(self, predictions=part).result(curves=False).metrics
-            out.append(Group(name, value, part.n, metrics))
+                metrics: Mapping[str, Estimate] = dict.fromkeys(self._texts(), Estimate.of(float("nan"), part.n))
+            else:
+                metrics = replace(self, predictions=part).result(curves=False).metrics
+            if name == "labels":
+                metrics = {text: _given_the_label(estimate) for text, estimate in metrics.items()}
+            out.append(Group(column, self._group_name(name, value), part.n, metrics))
         return out
+
+    def _group_name(self, column: str, value: Any) -> Any:
+        """The class's name for a label; text for what JSON has no number for."""
+        names = getattr(self.predictions, "class_names", None)
+        if column == "labels" and names:
+            return names[value]
+        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
     def _refuse_many(self, name: str, bins: str) -> None:
         count = len(np.unique(self.predictions.column(name)))
-        if not bins and count > MOST_GROUPS:
+        if (min(int(bins), count) if bins else count) > MOST_GROUPS:
             raise UsageError(
                 f"by {show(name)}",
                 expected=f"at most {MOST_GROUPS} groups",
-                came=f"the column has {count} values",
+                came=f"the column has {count} values" + (f" in {bins} ranges" if bins else ""),
                 do=f"cut it into ranges with {name}:10",
             )
 
-    def notes(self) -> list[Note]:
-        if self.deviation <= RENORMALISED_ABOVE:
-            return []
-        said = f"probabilities sum to one within {self.deviation:.2g}; each row was divided by its sum"
-        return [Note("renormalised", f"{self.predictions.name}: {said}")]
+    def notes(self, columns: list[str]) -> list[Note]:
+        """What was done that the user should know of."""
+        name, out = self.predictions.name, []
+        if self.deviation > RENORMALISED_ABOVE:
+            said = f"probabilities sum to one within {self.deviation:.2g}; each row was divided by its sum"
+            out.append(Note("renormalised", f"{name}: {said}"))
+        if self.impossible:
+            said = f"{self.impossible} rows gave their label probability 0; nll(clip=1e-6) bounds what they cost"
+            out.append(Note("infinite-nll", f"{name}: {said}"))
+        if "labels" in columns:
+            said = "within one label no model is calibrated: groups by labels have no interval or band of ECE"
+            out.append(Note("by-labels", f"{name}: {said}"))
+        return out
+
+
+def _given_the_label(estimate: Estimate) -> Estimate:
+    """A calibration error among rows of one label: its null and its interval do not apply."""
+    if estimate.method != "test-inversion" and math.isnan(estimate.null_high):
+        return estimate
+    return Estimate.of(estimate.value, estimate.n)
 
 
 def applicable(wanted: str | Iterable[str] | None, predictions: Input) -> tuple[list[Spec], dict[str, str]]:
@@ -235,22 +262,22 @@ def _curves(rows: Rows) -> dict[str, dict[str, list[float]]]:
 
 
 def _inputs(predictions: Input | Mapping[str, Input] | Iterable[Input]) -> list[Input]:
+    named: list[tuple[str | None, Any]] = []
     if isinstance(predictions, Classification | Judged):
-        return [predictions]
-    if isinstance(predictions, Mapping):
-        inputs = [item.named(str(name)) for name, item in predictions.items()]
+        named = [(None, predictions)]
+    elif isinstance(predictions, Mapping):
+        named = [(str(name), item) for name, item in predictions.items()]
     elif isinstance(predictions, Iterable):
-        inputs = list(predictions)
-    else:
-        inputs = []
-    if not inputs or not all(isinstance(item, Classification | Judged) for item in inputs):
-        raise UsageError(
-            "evaluate",
-            expected="predictions: Classification or Judged, or several of them",
-            came=f"got {type(predictions).__name__}",
-            do="make them with Classification.from_logits, from_probs, or read them with cal.read(path)",
-        )
-    return _distinct(inputs)
+        named = [(None, item) for item in predictions]
+    for _, item in named or [(None, predictions)]:
+        if not isinstance(item, Classification | Judged):
+            raise UsageError(
+                "evaluate",
+                expected="predictions: Classification or Judged, or several of them",
+                came=f"got {type(item).__name__}",
+                do="make them with Classification.from_logits, from_probs, or read them with cal.read(path)",
+            )
+    return _distinct([item if name is None else item.named(name) for name, item in named])
 
 
 def _distinct(inputs: list[Input]) -> list[Input]:
@@ -270,7 +297,7 @@ def _distinct(inputs: list[Input]) -> list[Input]:
 def _settings(level: float, resamples: int, seed: int, intervals: bool, threads: int | None) -> Settings:
     if not 0.0 < level < 1.0:
         raise UsageError("level", expected="a number between 0 and 1", came=f"got {level}", do="0.95 is usual")
-    if not 20 <= resamples <= MOST_RESAMPLES:
+    if not 20 <= resamples <= MOST_RESAMPLES or resamples != int(resamples):
         said = f"a whole number from 20 to {MOST_RESAMPLES}"
         raise UsageError("resamples", expected=said, came=f"got {resamples}", do="1000 is usual")
     if threads is not None and threads < 1:

@@ -67,17 +67,18 @@ def _fit(cell: str, width: int) -> str:
     return kept + "…" + " " * (width - 1 - _columns(kept))
 
 
+def escape_markdown(text: str) -> str:
+    """Text in which neither Markdown nor HTML finds anything to read."""
+    text = html.escape(plain(text), quote=False)
+    return "".join("\\" + c if c in r"\`*_[]|" else c for c in text)
+
+
 def markdown(table: Table) -> str:
     """A pipe table; signs that Markdown or HTML would read are escaped."""
-
-    def escape(cell: str) -> str:
-        cell = html.escape(plain(cell), quote=False)
-        return "".join("\\" + c if c in r"\`*_[]|" else c for c in cell)
-
-    lines = [f"**{escape(table.title)}**", ""] if table.title else []
-    lines.append("| " + " | ".join(map(escape, table.heads)) + " |")
+    lines = [f"**{escape_markdown(table.title)}**", ""] if table.title else []
+    lines.append("| " + " | ".join(map(escape_markdown, table.heads)) + " |")
     lines.append("|" + "|".join([" --- ", *([" ---: "] * (len(table.heads) - 1))]) + "|")
-    lines += ["| " + " | ".join(map(escape, row)) + " |" for row in table.rows]
+    lines += ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in table.rows]
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import textwrap
 
@@ -45,27 +46,23 @@ def main_table(evaluation: Evaluation, result: Result) -> Table:
     return Table(_title(evaluation, result), heads, tuple(rows))
 
 
-def group_table(result: Result, by: str) -> Table:
-    """One row a group, the main metrics beside each other."""
+def group_table(evaluation: Evaluation, result: Result, by: str) -> Table:
+    """One row a group, the metrics that were asked for beside each other; of all, the main ones."""
     groups = [group for group in result.groups if group.by == by]
     known = list(groups[0].metrics)
-    chosen = [m for m in GROUP_METRICS if m in known] or known
+    asked = evaluation.settings["metrics"] not in ("default", "all")
+    chosen = known if asked else [m for m in GROUP_METRICS if m in known] or known
+    left_out = len(chosen) - MOST_GROUP_COLUMNS if asked else 0
     chosen = chosen[:MOST_GROUP_COLUMNS]
-    rows = [
-        (
-            str(group.value),
-            str(group.n),
-            *(_or_blank(group.metrics.get(metric)) for metric in chosen),
-        )
-        for group in groups
-    ]
-    return Table(f"by {by}", (by, "n", *(m + _arrow(m) for m in chosen)), tuple(rows))
+    rows = [(str(group.value), str(group.n), *(_or_blank(group.metrics.get(m)) for m in chosen)) for group in groups]
+    title = f"by {by}" + (f" ({left_out} more in the JSON)" if left_out > 0 else "")
+    return Table(title, (by, "n", *(m + _arrow(m) for m in chosen)), tuple(rows))
 
 
 def result_tables(evaluation: Evaluation, result: Result) -> list[Table]:
     """The tables of one input: its metrics, then its groups."""
     columns = dict.fromkeys(group.by for group in result.groups)
-    return [main_table(evaluation, result), *(group_table(result, by) for by in columns)]
+    return [main_table(evaluation, result), *(group_table(evaluation, result, by) for by in columns)]
 
 
 def tables(evaluation: Evaluation) -> list[Table]:
@@ -73,38 +70,41 @@ def tables(evaluation: Evaluation) -> list[Table]:
     return [table for result in evaluation.results for table in result_tables(evaluation, result)]
 
 
-def as_text(evaluation: Evaluation, width: int = 80) -> str:
-    """All tables, what was skipped and the warnings, in plain text."""
-    parts = []
+def remarks(evaluation: Evaluation) -> list[str]:
+    """What was left out of each input, by reason, and what the user should know of."""
+    several = len(evaluation.results) > 1
+    out = []
     for result in evaluation.results:
-        found = [rendering.text(table, width) for table in result_tables(evaluation, result)]
-        found[0] += "".join(f"\n{line}" for line in _skipped(result, width))
-        parts += found
-    if evaluation.warnings:
-        wrapped = (
-            textwrap.wrap(f"note: {plain(note.message)}", width, subsequent_indent="  ") for note in evaluation.warnings
-        )
-        parts.append("\n".join(line for lines in wrapped for line in lines))
-    return "\n\n".join(parts)
+        said = _skipped(result)
+        if said:
+            out.append(f"skipped{f' for {plain(result.input)}' * several}: {said}")
+    return out + [f"note: {plain(note.message)}" for note in evaluation.warnings]
 
 
-def _skipped(result: Result, width: int) -> list[str]:
-    """What was left out, by reason."""
+def _skipped(result: Result) -> str:
     reasons: dict[str, list[str]] = {}
     for name, why in result.skipped.items():
         reasons.setdefault(plain(why), []).append(plain(name))
-    said = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
-    return textwrap.wrap(f"skipped: {said}", width, subsequent_indent="  ") if said else []
+    return "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
+
+
+def as_text(evaluation: Evaluation, width: int = 80) -> str:
+    """All tables, what was skipped and the notes, in plain text."""
+    parts = [rendering.text(table, width) for table in tables(evaluation)]
+    lines = [line for said in remarks(evaluation) for line in textwrap.wrap(said, width, subsequent_indent="  ")]
+    return "\n\n".join([*parts, "\n".join(lines)] if lines else parts)
 
 
 def as_markdown(evaluation: Evaluation) -> str:
-    """All tables in Markdown."""
-    return "\n\n".join(rendering.markdown(table) for table in tables(evaluation))
+    """The same in Markdown."""
+    parts = [rendering.markdown(table) for table in tables(evaluation)]
+    return "\n\n".join([*parts, *(rendering.escape_markdown(said) for said in remarks(evaluation))])
 
 
 def as_latex(evaluation: Evaluation) -> str:
-    """All tables in LaTeX."""
-    return "\n\n".join(rendering.latex(table) for table in tables(evaluation))
+    """The same in LaTeX; remarks are comments."""
+    parts = [rendering.latex(table) for table in tables(evaluation)]
+    return "\n\n".join([*parts, *(f"% {said}" for said in remarks(evaluation))])
 
 
 def as_csv(evaluation: Evaluation) -> str:
@@ -120,8 +120,9 @@ def as_csv(evaluation: Evaluation) -> str:
 
 
 def as_html(evaluation: Evaluation) -> str:
-    """All tables as HTML, without a page around them."""
-    return "".join(rendering.as_html(table) for table in tables(evaluation))
+    """The same as HTML, without a page around it."""
+    said = "".join(f"<p>{html.escape(line)}</p>" for line in remarks(evaluation))
+    return "".join(rendering.as_html(table) for table in tables(evaluation)) + said
 
 
 def _fields(e: Estimate) -> tuple[object, ...]:

@@ -115,7 +115,7 @@ class GroupSums:
         self.limbs[:, 1] &= (1 << 40) - 1
 
     def values(self) -> np.ndarray:
-        """The sums as floats; NaN where a value of 2²² or more was among them."""
+        """The sums as floats; all of them NaN once a value of 2²² or more, or one that is not finite, has come."""
         if self.large:
             return np.full(len(self.limbs), np.nan)
         return self.limbs[:, 0] * 2.0**-20 + self.limbs[:, 1] * 2.0**-60

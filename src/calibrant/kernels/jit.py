@@ -21,7 +21,7 @@ from typing import Any
 import numba
 from numba import njit
 
-from calibrant.errors import whole_number
+from calibrant.errors import UsageError, show, whole_number
 
 SERIAL_BELOW = 1 << 20
 """Elements under which starting threads costs more than it saves."""
@@ -77,8 +77,13 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 def available_threads() -> int:
     """`CALIBRANT_THREADS`, or the processors that this process may use."""
-    wanted = whole_number(os.environ.get("CALIBRANT_THREADS", ""))
-    if wanted:
+    text = os.environ.get("CALIBRANT_THREADS", "")
+    if text:
+        wanted = whole_number(text)
+        if not wanted:
+            raise UsageError(
+                "CALIBRANT_THREADS", expected="a whole number from 1", came=f"got {show(text)}", do="unset it for all"
+            )
         return wanted
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

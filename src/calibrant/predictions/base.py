@@ -173,7 +173,7 @@ class Predictions:
 
     def with_notes(self, notes: tuple[Note, ...], sha256: str | None = None) -> Self:
         """The same predictions with notes on how they were read."""
-        return self._with_info(replace(self.info, notes=self.info.notes + notes, sha256=sha256))
+        return self._with_info(replace(self.info, notes=self.info.notes + notes, sha256=sha256 or self.info.sha256))
 
     def __getitem__(self, index: Any) -> Self:
         """The rows of a slice, a mask or an array of positions."""
@@ -236,17 +236,23 @@ class Predictions:
         else:
             levels, place = np.unique(values, return_inverse=True)
             names = levels.tolist()
-        for k, name in enumerate(names):
-            yield name, self._take(np.flatnonzero(place.ravel() == k))
+        place = place.ravel()
+        order = np.argsort(place, kind="stable")
+        for name, rows in zip(
+            names, np.split(order, np.searchsorted(place[order], np.arange(1, len(names)))), strict=True
+        ):
+            yield name, self._take(rows)
 
 
 def _ranges(values: np.ndarray, column: str, bins: int) -> tuple[list[str], np.ndarray]:
     """The names of the quantile ranges in order, and the one that each value lies in; ties stay together."""
-    if values.dtype.kind not in "biuf" or bins < 1:
+    if bins < 1:
+        raise UsageError(f"column {show(column)}", expected="at least one range", came=f"got {bins}", do="ask for 4")
+    if values.dtype.kind not in "biuf":
         raise UsageError(
             f"column {show(column)}",
-            expected="numbers and at least one range",
-            came=f"its items are {values.dtype} and {bins} ranges were asked for",
+            expected="numbers that can be cut into ranges",
+            came=f"its items are {values.dtype}",
             do="slice by its values instead, without ':BINS'",
         )
     known = values[~np.isnan(values)] if values.dtype.kind == "f" else values

@@ -75,6 +75,7 @@ class Classification(Predictions):
         if width == 1:
             _check_one_number(array, kind)
         n_classes = max(width, 2)
+        _refuse_transposed(array, labels, kind)
         names = None if classes is None else as_names(classes, "classes", n_classes)
         made = cls(
             kind=kind,
@@ -88,6 +89,7 @@ class Classification(Predictions):
         if array.size <= SMALL:
             for start, block in made.score_blocks():
                 check_scores(block, kind, start)
+            return made.with_notes(made._doubts())
         return made
 
     @classmethod
@@ -218,6 +220,19 @@ class Classification(Predictions):
     def _with_info(self, info: RowInfo) -> Self:
         return replace(self, info=info)
 
+    def _doubts(self) -> tuple[Note, ...]:
+        """What was taken as it was declared, and looks as if something else was meant."""
+        out = []
+        scores = self.scores
+        unit = self.kind == "logits" and scores.shape[2] > 1 and scores.min() >= 0 and scores.max() <= 1
+        if unit and np.allclose(scores.sum(axis=2, dtype=np.float64), 1.0, atol=SUM_TOLERANCE):
+            said = "the logits lie in [0, 1] and sum to 1 in every row; if they are probabilities, say probs"
+            out.append(Note("logits-like-probs", f"{self.name}: {said}"))
+        if self.labels is not None and self.classes > 2 and self.n >= 20 * self.classes and self.labels.min() == 1:
+            said = "no label is 0; if labels count from 1, subtract 1"
+            out.append(Note("labels-from-one", f"{self.name}: {said}"))
+        return tuple(out)
+
     def notes(self) -> tuple[Note, ...]:
         """What the user should know of these predictions."""
         if self.labels is None or self.label_probs is None:
@@ -271,6 +286,22 @@ def _check_one_number(array: np.ndarray, kind: str) -> None:
             came=f"row {int(np.argmax(odd.any(axis=(0, 2))))} is {array[odd][0]}",
             do="use from_logits (key 'logits') if they are not probabilities",
         )
+
+
+def _refuse_transposed(array: np.ndarray, labels: Any, kind: str) -> None:
+    """Labels that are as many as another axis is long tell that the scores lie on their side."""
+    members, n, width = array.shape
+    count = len(labels) if isinstance(labels, list | tuple) or len(getattr(labels, "shape", ())) == 1 else n
+    if count == n or count not in (members, width):
+        return
+    is_width = count == width
+    given = ("(M, C, N)" if is_width else "(N, M, C)") if members > 1 else "(C, N)"
+    raise ShapeError(
+        kind,
+        expected=f"rows second to last: shape (N, C) or (M, N, C), with N = {count} labels",
+        came=f"its shape {array.shape if members > 1 else (n, width)} looks like {given}",
+        do="transpose it",
+    )
 
 
 def _as_labels(value: Any, n: int, classes: int, names: tuple[str, ...] | None) -> np.ndarray:

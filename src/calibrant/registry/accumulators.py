@@ -18,6 +18,8 @@ from calibrant.registry.estimate import Estimate, Settings
 from calibrant.scores.decomposition import BrierParts
 
 Limits = tuple[float, float]
+RESOLUTION = 2.0**-56
+"""Mean square of the terms of a mean below which their spread cannot be told from rounding: sums are held to 2⁻⁶⁰."""
 
 
 class Accumulator(Protocol):
@@ -104,7 +106,7 @@ class Moments:
 
     def error_and_skewness(self) -> tuple[float, float, int]:
         """Standard error of the mean, skewness of its terms, and the number of independent terms."""
-        if not self.sums[1, 1].finite:
+        if not all(total.finite for total in self.sums.values()):
             return math.nan, math.nan, self.n
         if self.by_unit:
             return self._by_unit()
@@ -124,6 +126,21 @@ class Moments:
     def _third(self, m: Fraction) -> Fraction:
         return self._sum(3, 3) - 3 * m * self._sum(2, 2) + 2 * self.n * m**3
 
+    def effective_n(self, level: float) -> float:
+        """Independent rows that would tell as much of a share: (Σw)²/Σw², or by the spread between units.
+
+        Of U units (Korn & Graubard 1998): p(1 − p)/se², U where the units show no spread, times (z/t)² for few units.
+        """
+        if not self.by_unit:
+            return float(self._sum(1, 0) ** 2 / self._sum(2, 0))
+        share = self.mean()
+        error, _, units = self.error_and_skewness()
+        if units < 2:
+            return math.nan
+        rows = share * (1.0 - share) / error**2 if error > 0 and 0 < share < 1 else float(units)
+        few = intervals.normal_quantile(level) / intervals.t_quantile(level, units - 1)
+        return min(rows, float(self.terms)) * few**2
+
     def _by_unit(self) -> tuple[float, float, int]:
         scores, mass = self.unit_scores.values(), self.unit_mass.values()
         seen = mass > 0
@@ -136,8 +153,9 @@ def _error_and_skewness(second: float, third: float, mass: float, n: int) -> tup
     """From Σ r² and Σ r³ of the terms r of a mean, its mass and the number of terms."""
     if n < 2:
         return math.nan, 0.0, n
-    second = max(second, 0.0)
-    skewness = third / n / (second / n) ** 1.5 if second > 1e-30 * mass else 0.0
+    if second <= n * RESOLUTION:
+        return 0.0, 0.0, n
+    skewness = third / n / (second / n) ** 1.5
     return math.sqrt(second * n / (n - 1)) / mass, skewness, n
 
 
@@ -174,7 +192,10 @@ class Mean:
 
 @dataclass
 class Share(Mean):
-    """A mean of zeros and ones: Wilson's interval where rows are independent, the studentised one elsewhere."""
+    """A mean of zeros and ones: Wilson's interval, with an effective number of rows where they are weighted or depend.
+
+    Soft labels make it a mean like any other.
+    """
 
     only_zero_one: bool = True
 
@@ -191,11 +212,10 @@ class Share(Mean):
 
     def result(self, settings: Settings) -> Estimate:
         """The share with its interval."""
-        if not settings.intervals or not self.only_zero_one or self.moments.by_unit:
+        if not settings.intervals or not self.only_zero_one:
             return super().result(settings)
-        mean = self.moments.mean()
-        mass, squares = self.moments._sum(1, 0), self.moments._sum(2, 0)
-        interval = intervals.wilson(mean, float(mass**2 / squares), settings.level)
+        mean, effective = self.moments.mean(), self.moments.effective_n(settings.level)
+        interval = intervals.wilson(mean, effective, settings.level) if effective > 0 else NONE
         return Estimate.of(mean, self.moments.n, interval, settings, self.limits)
 
 

@@ -58,7 +58,7 @@ class Estimate:
         if out["value"] is None:
             out["status"] = "undefined" if math.isnan(self.value) else "infinite"
         numbers = ("low", "high", "level", "null_low", "null_high", "p_value")
-        out |= {key: _finite(getattr(self, key)) for key in numbers if math.isfinite(getattr(self, key))}
+        out |= {key: float(getattr(self, key)) for key in numbers if math.isfinite(getattr(self, key))}
         return out | {"method": self.method, "n": self.n}
 
     @classmethod
@@ -69,7 +69,3 @@ class Estimate:
         if value is None:
             value = math.inf if data.get("status") == "infinite" else math.nan
         return cls(value=value, **known)
-
-
-def _finite(value: float) -> float:
-    return float(value)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from calibrant import intervals
-from calibrant.calibration.binned import NORMS, BinSums, BinTable
+from calibrant.calibration.binned import NORMS, SHRINKAGE_ROWS, BinSums, BinTable
 from calibrant.calibration.binning import assign
 from calibrant.calibration.inversion import union_of_inversions
 from calibrant.intervals import NONE
-from calibrant.kernels.exact import ExactSum
+from calibrant.kernels.exact import GroupSums
 from calibrant.kernels.philox import normals
 from calibrant.kernels.resampling import CONSISTENCY, ranking_replicates, ranking_scores, redraw_bins
 from calibrant.kernels.rows import Rows
@@ -67,7 +67,9 @@ def _joined(parts: list[np.ndarray | None]) -> np.ndarray | None:
 
 
 NORMAL_ABOVE = 1 << 18
-"""Rows beyond which the null band takes the normal limit of each bin's sum instead of redrawing every row."""
+"""Rows beyond which the null band takes the normal limit of a well filled bin's sum instead of redrawing its rows."""
+THIN = 25.0
+"""Variance of a bin's number of hits below which it is not well filled."""
 
 
 @dataclass
@@ -100,7 +102,7 @@ class BinnedError(Kept):
                 table.signed, table.share, covariance, statistic,
                 level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=null.get("null_high"),
             )  # fmt: skip
-        return Estimate.of(value, self.n, interval, settings, (0.0, math.inf), **null)
+        return Estimate.of(value, self.n, interval, settings, (0.0, 1.0), **null)
 
     def _null(
         self,
@@ -112,15 +114,7 @@ class BinnedError(Kept):
         settings: Settings,
     ) -> dict[str, float]:
         """Labels redrawn from the predictions (Bröcker & Smith 2007): the band, and the share of values as large."""
-        if len(p) <= NORMAL_ABOVE:
-            order = np.argsort(p) if w is None else np.lexsort((w, p))  # words then do not depend on the order of rows
-            hits = redraw_bins(
-                p[order], bins[order], len(table.w), None if w is None else w[order],
-                replicates=settings.resamples, seed=settings.seed, threads=settings.threads,
-            )  # fmt: skip
-            signed = (hits - table.wp) / table.w.sum()
-        else:
-            signed = _normal_null(p, w, bins, table, settings)
+        signed = _redrawn_gaps(p, w, bins, table, settings)
         drawn = NORMS[self.norm](signed, table.share)
         low, high = np.quantile(drawn, [0.5 - settings.level / 2, 0.5 + settings.level / 2])
         exceeding = float((drawn >= value * (1 - 1e-12)).sum())
@@ -131,12 +125,34 @@ class BinnedError(Kept):
         }
 
 
-def _normal_null(
+def _redrawn_gaps(
     p: np.ndarray, w: np.ndarray | None, bins: np.ndarray, table: BinTable, settings: Settings
 ) -> np.ndarray:
-    terms = p * (1 - p) * (1.0 if w is None else w * w)
-    deviation = np.sqrt([ExactSum().add(terms[bins == b]).value() for b in range(len(table.w))])
-    return normals(settings.seed, CONSISTENCY, settings.resamples, len(table.w)) * deviation / table.w.sum()
+    """Signed gaps (resamples, B) when row i hits with probability p[i].
+
+    Of many rows only those of thin bins are redrawn one by one; the sum of a well filled bin takes its normal limit.
+    """
+    mass = table.w.sum()
+    redraw = np.ones(len(p), bool)
+    signed = np.zeros((settings.resamples, len(table.w)))
+    if len(p) > NORMAL_ABOVE:
+        sums = GroupSums()
+        sums.add(p * (1 - p) * (1.0 if w is None else w * w), bins)
+        variance = np.zeros(len(table.w))
+        variance[: len(sums.limbs)] = sums.values()
+        size = np.where(table.rows > 0, table.ww / np.where(table.rows > 0, table.rows, 1), 1.0)
+        thin = variance < THIN * size
+        redraw = thin[bins]
+        drawn = normals(settings.seed, CONSISTENCY, settings.resamples, len(table.w)) * np.sqrt(variance) / mass
+        signed = np.where(thin, 0.0, drawn)
+    order = np.flatnonzero(redraw)
+    order = order[np.argsort(p[order]) if w is None else np.lexsort((w[order], p[order]))]
+    hits = redraw_bins(
+        p[order], bins[order], len(table.w), None if w is None else w[order],
+        replicates=settings.resamples, seed=settings.seed, threads=settings.threads,
+    )  # fmt: skip
+    one_by_one = np.bincount(bins[order], minlength=len(table.w)) > 0
+    return np.where(one_by_one, (hits - table.wp) / mass, signed)
 
 
 def _unit_covariance(
@@ -147,14 +163,21 @@ def _unit_covariance(
     units: np.ndarray,
     table: BinTable,
 ) -> np.ndarray:
-    """Covariance (B, B) of the signed gaps when whole units are drawn."""
-    gap = (table.wy - table.wp) / np.where(table.w > 0, table.w, 1.0)
-    residual = (y - p - gap[bins]) * (1.0 if w is None else w)
+    """Covariance (B, B) of the signed gaps when whole units are drawn, steadied by two pseudo-units a bin."""
+    filled = np.where(table.w > 0, table.w, 1.0)
+    gap, mean_p = (table.wy - table.wp) / filled, table.wp / filled
+    weights = np.ones(len(p)) if w is None else w
+    residual = (y - p - gap[bins]) * weights
     n_units = int(units.max()) + 1
-    totals = np.zeros((n_units, len(table.w)))
-    order = np.lexsort((residual, bins, units))  # sums then do not depend on the order of rows
+    totals, masses = np.zeros((2, n_units, len(table.w)))
+    order = np.lexsort((weights, residual, bins, units))  # sums then do not depend on the order of rows
     np.add.at(totals, (units[order], bins[order]), residual[order])
-    return totals.T @ totals / table.w.sum() ** 2 * n_units / max(n_units - 1, 1)
+    np.add.at(masses, (units[order], bins[order]), weights[order])
+    present = (masses > 0).sum(axis=0)
+    steady = SHRINKAGE_ROWS * np.clip(mean_p * (1 - mean_p), 0.0, None) * (masses**2).sum(axis=0)
+    covariance = np.einsum("ub,uc->bc", totals, totals) * n_units / max(n_units - 1, 1)
+    covariance += np.diag(steady / np.where(present > 0, present, 1))
+    return covariance / table.w.sum() ** 2
 
 
 @dataclass
@@ -168,7 +191,7 @@ class Ranking(Kept):
         p, y, w, units = self.arrays()
         positive = y == 1
         value = ranking_scores(p, positive, w)[self.which]
-        if not settings.intervals or math.isnan(value):
+        if not settings.intervals or math.isnan(value) or _too_few(positive, units):
             return Estimate.of(value, self.n)
         if self.which == 0 and w is None and units is None:
             interval = intervals.delong(p, positive, value, settings.level)
@@ -179,6 +202,12 @@ class Ranking(Kept):
             )  # fmt: skip
             interval = intervals.percentile(drawn[:, self.which], settings.level)
         return Estimate.of(value, self.n, interval, settings, (0.0, 1.0))
+
+
+def _too_few(positive: np.ndarray, units: np.ndarray | None) -> bool:
+    """Whether fewer than two rows (or units) are positive, or negative: resampling them then says nothing."""
+    who = np.arange(len(positive)) if units is None else units
+    return min(len(np.unique(who[positive])), len(np.unique(who[~positive]))) < 2
 
 
 @dataclass

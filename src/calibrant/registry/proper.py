@@ -22,7 +22,7 @@ ACCURACY = Metric(
     needs=frozenset({"labels"}),
     cost="linear",
     merge="exact",
-    interval="Wilson; studentised with units or soft labels",
+    interval="Wilson, with an effective number of rows for weights and units; studentised with soft labels",
     light=True,
     accumulate=lambda spec, predictions: Share(proper.accuracy, (0.0, 1.0)),
 )
@@ -38,7 +38,7 @@ TOP_K = Metric(
     tasks=CLASSES,
     cost="linear",
     merge="exact",
-    interval="Wilson; studentised with units",
+    interval="Wilson, with an effective number of rows for weights and units",
     options=(Option("k", 5, "how many classes count", at_least=1),),
     accumulate=lambda spec, predictions: Share(lambda rows: proper.top_k(rows, int(spec["k"])), (0.0, 1.0)),
     wanted=lambda spec, predictions: frozenset({RANK}),

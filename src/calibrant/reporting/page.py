@@ -56,7 +56,7 @@ def _section(evaluation: Evaluation, result: Result) -> str:
     if "reliability" in result.curves:
         parts.append(_reliability(result.curves["reliability"]))
     for by in dict.fromkeys(group.by for group in result.groups):
-        parts.append(rendering.as_html(group_table(result, by)))
+        parts.append(rendering.as_html(group_table(evaluation, result, by)))
     if result.skipped:
         items = "; ".join(f"{plain(name)} ({plain(why)})" for name, why in result.skipped.items())
         parts.append(f"<p class='note'>Skipped: {html.escape(items)}.</p>")

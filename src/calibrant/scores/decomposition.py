@@ -17,6 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+RESOLUTION = 2.0**-36
+"""What a class-wise table, whose unit is 2⁻⁴⁰, cannot tell from 0, per class."""
+
 
 @dataclass(frozen=True)
 class BrierParts:
@@ -51,11 +54,12 @@ def from_table(table: np.ndarray) -> BrierParts:
     base = y.sum(axis=1, keepdims=True) / total
     share = count / total
     spread = (p_squared - p * mean_p - 2.0 * (p_y - p * mean_y)) / total
+    within = float(spread.sum())
     return BrierParts(
         reliability=float((share * (mean_p - mean_y) ** 2).sum()),
         resolution=float((share * (mean_y - base) ** 2).sum()),
         uncertainty=float((base * (1.0 - base)).sum()),
-        within=float(spread.sum()),
+        within=within if abs(within) > RESOLUTION * len(count) else 0.0,
     )
 
 

@@ -260,7 +260,7 @@ def _undecided(store: Store, path: Path, scores: list[str], judged: bool) -> Fil
         return FileError(str(path), expected=wanted, came=f"it has {found}", do="remove all but one")
     names = ", ".join(show(key) for key in list(store)[:12]) or "nothing"
     if path.suffix.lower() in (".csv", ".jsonl"):
-        hint = "name the columns: --labels COL --probs 'p_*', or --confidence COL --correct COL"
+        hint = "name the columns: --labels COL with --probs 'p_*' or --prob COL, or --confidence COL --correct COL"
         return FileError(str(path), expected=wanted, came=f"its columns are {names}", do=hint)
     if any(key in store for key in LATER):
         return FileError(
