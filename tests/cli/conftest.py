@@ -30,7 +30,7 @@ def content(folder):
 
 
 @pytest.fixture
-def refuses(tmp_path):
+def expect_refusal(tmp_path):
     """Check that a command is refused, and that it leaves every file as it was; then the same over an older result."""
 
     def check(run, args, says=(), **env):

@@ -315,23 +315,23 @@ IN_A_PROCESS = ("pickled-objects-in-an-archive", "nan", "unknown-metric")
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_refused_with_one_helpful_line(name, tmp_path, run_here, refuses):
+def test_refused_with_one_helpful_line(name, tmp_path, run_here, expect_refusal):
     make, said = CASES[name]
-    refuses(run_here, make(tmp_path), [said])
+    expect_refusal(run_here, make(tmp_path), [said])
 
 
 @pytest.mark.parametrize("name", IN_A_PROCESS)
-def test_refused_alike_by_the_program_itself(name, tmp_path, run_cli, refuses):
+def test_refused_alike_by_the_program_itself(name, tmp_path, run_cli, expect_refusal):
     make, said = CASES[name]
-    refuses(run_cli, make(tmp_path), [said])
+    expect_refusal(run_cli, make(tmp_path), [said])
 
 
-def test_archive_that_unpacks_beyond_the_limit_is_not_unpacked(tmp_path, monkeypatch, run_here, refuses):
+def test_archive_that_unpacks_beyond_the_limit_is_not_unpacked(tmp_path, monkeypatch, run_here, expect_refusal):
     path = tmp_path / "bomb.npz"
     np.savez_compressed(path, logits=np.zeros((2000, 100)), labels=np.zeros(2000, int))
     assert path.stat().st_size < 10_000
     monkeypatch.setenv("CALIBRANT_MAX_BYTES", "1000000")
-    refuses(run_here, ["evaluate", path], ["CALIBRANT_MAX_BYTES"])
+    expect_refusal(run_here, ["evaluate", path], ["CALIBRANT_MAX_BYTES"])
     monkeypatch.setenv("CALIBRANT_MAX_BYTES", "1616000")  # the logits and the labels, to the byte
     assert run_here("evaluate", path, "-m", "accuracy").code == 0
 
@@ -355,10 +355,10 @@ def test_long_header_is_refused_before_it_is_unpacked(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
-def test_no_right_to_read(tmp_path, run_here, refuses):
+def test_no_right_to_read(tmp_path, run_here, expect_refusal):
     args = sound()(tmp_path)
     Path(args[1]).chmod(0)
-    check = refuses
+    check = expect_refusal
     try:
         check(run_here, args, ["Permission denied"])
     finally:
@@ -366,7 +366,7 @@ def test_no_right_to_read(tmp_path, run_here, refuses):
 
 
 @pytest.mark.parametrize("kind", ["archive", "folder", "table"])
-def test_no_right_to_read_is_said_so(kind, tmp_path, monkeypatch, run_here, refuses):
+def test_no_right_to_read_is_said_so(kind, tmp_path, monkeypatch, run_here, expect_refusal):
     makes = {"archive": sound(), "folder": folder_of(), "table": raw(b"labels,probs_0,probs_1\n0,1,0\n", "bad.csv")}
     args = makes[kind](tmp_path)
 

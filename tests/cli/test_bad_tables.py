@@ -104,23 +104,23 @@ IN_A_PROCESS = ("csv-not-utf-8", "jsonl-broken-line")
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_bad_table_is_refused_with_one_helpful_line(name, tmp_path, run_here, refuses):
+def test_bad_table_is_refused_with_one_helpful_line(name, tmp_path, run_here, expect_refusal):
     make, said = CASES[name]
-    refuses(run_here, make(tmp_path), [said])
+    expect_refusal(run_here, make(tmp_path), [said])
 
 
 @pytest.mark.parametrize("name", IN_A_PROCESS)
-def test_bad_table_is_refused_alike_by_the_program_itself(name, tmp_path, run_cli, refuses):
+def test_bad_table_is_refused_alike_by_the_program_itself(name, tmp_path, run_cli, expect_refusal):
     make, said = CASES[name]
-    refuses(run_cli, make(tmp_path), [said])
+    expect_refusal(run_cli, make(tmp_path), [said])
 
 
-def test_jsonl_that_is_not_utf_8_is_refused(tmp_path, run_here, refuses):
+def test_jsonl_that_is_not_utf_8_is_refused(tmp_path, run_here, expect_refusal):
     path = tmp_path / "bad.jsonl"
     path.write_bytes('{"labels": 0, "probs": [1, 0], "ort": "Zürich"}\n'.encode("latin-1"))
-    refuses(run_here, ["evaluate", path], ["UTF-8"])
+    expect_refusal(run_here, ["evaluate", path], ["UTF-8"])
 
 
-def test_describe_refuses_what_evaluate_refuses(tmp_path, run_here, refuses):
+def test_describe_refuses_what_evaluate_refuses(tmp_path, run_here, expect_refusal):
     make, said = CSV["ragged-rows"]
-    refuses(run_here, ["describe", *make(tmp_path)[1:]], [said])
+    expect_refusal(run_here, ["describe", *make(tmp_path)[1:]], [said])

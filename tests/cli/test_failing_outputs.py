@@ -19,13 +19,15 @@ def no_space(*_):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_full_disk_in_the_midst_of_a_result(good, tmp_path, run_cli, refuses):
-    refuses(lambda *args: run_cli(*args, before=WITH_LIMIT), ["evaluate", good], ["out.json", "nothing was written"])
+def test_full_disk_in_the_midst_of_a_result(good, tmp_path, run_cli, expect_refusal):
+    expect_refusal(
+        lambda *args: run_cli(*args, before=WITH_LIMIT), ["evaluate", good], ["out.json", "nothing was written"]
+    )
     assert not list(tmp_path.rglob("*.part"))
 
 
 @pytest.mark.parametrize("option", ["--json", "--html"])
-def test_full_disk_at_the_very_end_of_a_result(option, good, tmp_path, monkeypatch, run_here, refuses):
+def test_full_disk_at_the_very_end_of_a_result(option, good, tmp_path, monkeypatch, run_here, expect_refusal):
     out = tmp_path / "result"
     monkeypatch.setattr(os, "fsync", no_space)
     for older in (None, b"an older result"):
@@ -82,9 +84,9 @@ def test_interrupted(good, tmp_path, monkeypatch, run_here):
     assert [path.name for path in tmp_path.iterdir()] == ["good.npz"]
 
 
-def test_exhausted_memory_is_one_line(good, tmp_path, monkeypatch, run_here, refuses):
+def test_exhausted_memory_is_one_line(good, tmp_path, monkeypatch, run_here, expect_refusal):
     def exhaust(*_, **__):
         raise MemoryError
 
     monkeypatch.setattr("calibrant.evaluation.evaluate.evaluate", exhaust)
-    refuses(run_here, ["evaluate", good], ["memory"])
+    expect_refusal(run_here, ["evaluate", good], ["memory"])

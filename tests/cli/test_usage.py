@@ -1,4 +1,4 @@
-"""The outside of the program: what typer refuses, help and version, where results go."""
+"""The outside of the program: what typer expect_refusal, help and version, where results go."""
 
 import json
 
@@ -120,6 +120,6 @@ def test_demo_writes_a_result_and_a_page(tmp_path, run_here):
     assert "<svg" in (tmp_path / "demo" / "report.html").read_text()
 
 
-def test_demo_refuses_a_folder_that_cannot_be_made(tmp_path, run_here, refuses):
+def test_demo_refuses_a_folder_that_cannot_be_made(tmp_path, run_here, expect_refusal):
     (tmp_path / "file").write_text("not a folder")
-    refuses(run_here, ["demo", "--out", tmp_path / "file" / "demo"], ["--out"])
+    expect_refusal(run_here, ["demo", "--out", tmp_path / "file" / "demo"], ["--out"])

@@ -190,7 +190,7 @@ def test_a_light_pass_leaves_out_only_what_it_may(classes):
             np.testing.assert_allclose(getattr(light, name), getattr(full, name), rtol=1e-14)
 
 
-def same_bits(a, b):
+def assert_same_bits(a, b):
     for name, value in vars(a).items():
         other = getattr(b, name)
         if isinstance(value, np.ndarray):
@@ -206,11 +206,13 @@ def test_same_bits_for_any_blocks_and_order_of_storage(classes, members, dtype):
     scores, labels = problem(members, 211, classes, dtype=dtype)
     whole = rows_of(Classification.from_logits(scores, labels), EVERYTHING)
     for blocks in (3, 7, 211):
-        same_bits(whole, rows_of(Classification.from_logits(scores, labels), EVERYTHING, block_rows=-(-211 // blocks)))
+        assert_same_bits(
+            whole, rows_of(Classification.from_logits(scores, labels), EVERYTHING, block_rows=-(-211 // blocks))
+        )
     fortran = Classification.from_logits(np.asfortranarray(scores), labels)
-    same_bits(whole, rows_of(fortran, EVERYTHING))
+    assert_same_bits(whole, rows_of(fortran, EVERYTHING))
     swapped = Classification.from_logits(scores.astype(scores.dtype.newbyteorder()), labels)
-    same_bits(whole, rows_of(swapped, EVERYTHING))
+    assert_same_bits(whole, rows_of(swapped, EVERYTHING))
 
 
 @pytest.mark.parametrize(("members", "classes"), [(1, 10), (1, 100), (3, 10), (3, 100)])
@@ -219,4 +221,4 @@ def test_same_bits_for_one_thread_and_several(members, classes):
     predictions = Classification.from_logits(*problem(members, n, classes, dtype=np.float32))
     one = rows_of(predictions, EVERYTHING, threads=1)
     for threads in (2, 5):
-        same_bits(one, rows_of(predictions, EVERYTHING, threads=threads))
+        assert_same_bits(one, rows_of(predictions, EVERYTHING, threads=threads))

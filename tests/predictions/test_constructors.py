@@ -20,7 +20,7 @@ LABELS = RNG.integers(0, C, N)
 CAL = cal.Classification
 
 
-def same_values(a, b, tolerance=1e-12):
+def assert_same_values(a, b, tolerance=1e-12):
     """Whether two predictions give the same value of every metric that both have."""
     first, second = cal.measure(a), cal.measure(b)
     common = first.keys() & second.keys()
@@ -31,8 +31,8 @@ def same_values(a, b, tolerance=1e-12):
 
 def test_logits_log_probs_and_probs_are_three_words_for_one_thing():
     logits = CAL.from_logits(LOGITS, LABELS)
-    same_values(logits, CAL.from_log_probs(log_softmax(LOGITS, axis=1), LABELS))
-    same_values(logits, CAL.from_probs(softmax(LOGITS, axis=1), LABELS))
+    assert_same_values(logits, CAL.from_log_probs(log_softmax(LOGITS, axis=1), LABELS))
+    assert_same_values(logits, CAL.from_probs(softmax(LOGITS, axis=1), LABELS))
 
 
 def test_scores_are_never_guessed_from_their_range():
@@ -64,7 +64,9 @@ def test_impossible_shapes(shape):
 )
 def test_number_types_keep_their_values(dtype):
     scores = np.round(LOGITS * 4).clip(0).astype(dtype)
-    same_values(CAL.from_logits(scores, LABELS), CAL.from_logits(scores.astype(np.float64), LABELS), tolerance=2e-6)
+    assert_same_values(
+        CAL.from_logits(scores, LABELS), CAL.from_logits(scores.astype(np.float64), LABELS), tolerance=2e-6
+    )
 
 
 @pytest.mark.parametrize("order", ["fortran", "reversed", "strided"])
@@ -121,7 +123,7 @@ def test_minus_infinity_rules_a_class_out():
     scores = LOGITS.copy()
     scores[:, 0] = -np.inf
     without = CAL.from_logits(LOGITS[:, 1:], LABELS.clip(1) - 1)
-    same_values(CAL.from_logits(scores, LABELS.clip(1)), without)
+    assert_same_values(CAL.from_logits(scores, LABELS.clip(1)), without)
 
 
 # ----------------------------------------------------------------------------------------- values
@@ -147,7 +149,7 @@ def test_sums_beyond_the_tolerance_are_refused(excess):
 def test_sums_within_the_tolerance_are_divided_out_and_noted():
     probs = softmax(LOGITS, axis=1)
     off = CAL.from_probs(probs * 1.0005, LABELS)
-    same_values(off, CAL.from_probs(probs, LABELS))
+    assert_same_values(off, CAL.from_probs(probs, LABELS))
     assert [note.code for note in cal.evaluate(off, "nll").warnings] == ["renormalised"]
     assert cal.evaluate(CAL.from_probs(probs, LABELS), "nll").warnings == ()
 
@@ -259,13 +261,13 @@ def test_tensors_of_any_precision(dtype):
     exact = tensor.detach().double().numpy()
     assert (made.scores[0].astype(np.float64) == exact).all()
     tolerance = 1e-12 if dtype == torch.float64 else 2e-6
-    same_values(made, CAL.from_logits(exact, LABELS), tolerance)
+    assert_same_values(made, CAL.from_logits(exact, LABELS), tolerance)
 
 
 def test_tensors_by_every_constructor():
     logits, labels = torch.tensor(LOGITS), torch.tensor(LABELS)
-    same_values(CAL.from_torch(log_probs=logits.log_softmax(1), labels=labels), CAL.from_logits(LOGITS, LABELS))
-    same_values(CAL.from_torch(probs=logits.softmax(1), labels=labels), CAL.from_logits(logits, labels))
+    assert_same_values(CAL.from_torch(log_probs=logits.log_softmax(1), labels=labels), CAL.from_logits(LOGITS, LABELS))
+    assert_same_values(CAL.from_torch(probs=logits.softmax(1), labels=labels), CAL.from_logits(logits, labels))
 
 
 @pytest.mark.parametrize("given", [{}, {"logits": LOGITS, "probs": LOGITS}])
@@ -301,7 +303,7 @@ def test_data_frames():
     made = CAL.from_probs(frame.filter(like="p_"), frame["label"], classes=names, columns={"site": frame["site"]})
     assert (made.labels == LABELS).all()
     assert {value for value, _ in made.by("site")} == {"north", "south"}
-    same_values(made, CAL.from_logits(LOGITS, LABELS))
+    assert_same_values(made, CAL.from_logits(LOGITS, LABELS))
 
 
 def test_sklearn_estimator_with_named_classes():

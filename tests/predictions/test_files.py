@@ -44,7 +44,7 @@ def widened(made):
     return CAL.build(made.kind, scores, made.labels, classes=made.class_names)
 
 
-def same_predictions(a, b, *, names=True, tables=False):
+def assert_same_predictions(a, b, *, names=True, tables=False):
     """Every part is the same; tables carry no meta and no names of members, and may need both classes to name them."""
     assert type(a) is type(b)
     if tables and isinstance(a, CAL) and a.class_names and a.scores.shape[2] < b.scores.shape[2]:
@@ -131,7 +131,7 @@ SOFTS = {
 def test_stores_give_back_everything_bit_for_bit(name, form, tmp_path):
     made = {**SINGLES, **MANY, **SOFTS}[name]
     back = there_and_back(made, form, tmp_path)
-    same_predictions(made, back)
+    assert_same_predictions(made, back)
     if isinstance(made, CAL):
         assert back.scores.dtype == made.scores.dtype
 
@@ -140,13 +140,13 @@ def test_stores_give_back_everything_bit_for_bit(name, form, tmp_path):
 def test_csv_gives_back_single_models(name, tmp_path):
     made = SINGLES[name]
     named = isinstance(made, CAL) and made.class_names is not None
-    same_predictions(made, there_and_back(made, "csv", tmp_path), names=named, tables=True)
+    assert_same_predictions(made, there_and_back(made, "csv", tmp_path), names=named, tables=True)
 
 
 @pytest.mark.parametrize("name", [*SINGLES, *MANY, *SOFTS])
 def test_jsonl_gives_back_all_but_meta_and_member_names(name, tmp_path):
     made = {**SINGLES, **MANY, **SOFTS}[name]
-    same_predictions(made, there_and_back(made, "jsonl", tmp_path), tables=True)
+    assert_same_predictions(made, there_and_back(made, "jsonl", tmp_path), tables=True)
 
 
 @pytest.mark.parametrize("name", [*(n for n in MANY), *SOFTS])
@@ -168,7 +168,7 @@ def test_results_survive_the_file(form, tmp_path):
 @pytest.mark.parametrize("column", ["file", "allow_pickle", "args", "arr_0", "a.npy", "a b", "größe", "CON"])
 def test_any_column_name_can_be_stored(column, form, tmp_path):
     made = CAL.from_logits(Z[0], LABELS, columns={column: np.arange(N)})
-    same_predictions(made, there_and_back(made, form, tmp_path))
+    assert_same_predictions(made, there_and_back(made, form, tmp_path))
 
 
 @pytest.mark.parametrize("column", ["../outside", "{}/outside", "a/b", "..", ".hidden/../x"])
@@ -176,7 +176,7 @@ def test_column_names_never_lead_out_of_the_folder(column, tmp_path):
     made = CAL.from_logits(Z[0], LABELS, columns={column.format(tmp_path): np.arange(N)})
     inside = tmp_path / "inside"
     try:
-        same_predictions(made, there_and_back(made, "folder", tmp_path / "inside" / "here"))
+        assert_same_predictions(made, there_and_back(made, "folder", tmp_path / "inside" / "here"))
     except cal.CalibrantError:
         assert not inside.exists() or not any(inside.rglob("*.npy"))
     assert {path.name for path in tmp_path.iterdir()} <= {"inside"}
@@ -211,20 +211,20 @@ def classifications(draw, most=3, text=True):
 @quickly
 @given(made=classifications(), form=st.sampled_from(STORES))
 def test_any_classification_survives_a_store(made, form, tmp_path_factory):
-    same_predictions(made, there_and_back(made, form, tmp_path_factory.mktemp("store")))
+    assert_same_predictions(made, there_and_back(made, form, tmp_path_factory.mktemp("store")))
 
 
 @quickly
 @given(made=classifications())
 def test_any_classification_survives_jsonl(made, tmp_path_factory):
-    same_predictions(made, there_and_back(made, "jsonl", tmp_path_factory.mktemp("jsonl")), tables=True)
+    assert_same_predictions(made, there_and_back(made, "jsonl", tmp_path_factory.mktemp("jsonl")), tables=True)
 
 
 @quickly
 @given(made=classifications(most=1, text=False))
 def test_any_single_model_survives_csv(made, tmp_path_factory):
     back = there_and_back(made, "csv", tmp_path_factory.mktemp("csv"))
-    same_predictions(made, back, names=made.class_names is not None, tables=True)
+    assert_same_predictions(made, back, names=made.class_names is not None, tables=True)
 
 
 # ------------------------------------------------------------------------------ renaming, members
@@ -240,9 +240,9 @@ def test_keys_are_renamed_on_the_way_in(form, tmp_path):
         for key, array in arrays.items():
             np.save(path / f"{key}.npy", array)
     read = cal.read(f"{path}::logits=logits_test,labels=y,weights=w")
-    same_predictions(read, CAL.from_logits(Z, LABELS, weights=np.ones(N)))
+    assert_same_predictions(read, CAL.from_logits(Z, LABELS, weights=np.ones(N)))
     in_python = cal.read(path, rename={"logits": "logits_test", "labels": "y", "weights": "w"})
-    same_predictions(read, in_python)
+    assert_same_predictions(read, in_python)
 
 
 def test_arrays_that_are_not_renamed_become_columns(tmp_path):
@@ -265,8 +265,8 @@ def test_one_member_of_a_file(form, tmp_path):
     path = cal.write(MANY["members-named"], path_for(form, tmp_path))
     for k in range(3):
         read = cal.read(f"{path}::member={k}")
-        same_predictions(read, MANY["members-named"].member(k), tables=form == "jsonl")
-        same_predictions(read, cal.read(path, member=k), tables=form == "jsonl")
+        assert_same_predictions(read, MANY["members-named"].member(k), tables=form == "jsonl")
+        assert_same_predictions(read, cal.read(path, member=k), tables=form == "jsonl")
     with pytest.raises(UsageError, match="member: expected a number from 0 to 2"):
         cal.read(f"{path}::member=3")
 
@@ -282,7 +282,7 @@ def test_path_with_two_colons_can_be_read(tmp_path):
     folder = tmp_path / "a::b"
     folder.mkdir()
     cal.write(SINGLES["logits"], folder / "p.npz")
-    same_predictions(cal.read(f"{folder / 'p.npz'}::"), SINGLES["logits"])
+    assert_same_predictions(cal.read(f"{folder / 'p.npz'}::"), SINGLES["logits"])
 
 
 # --------------------------------------------------------------------------------- what is ignored
@@ -342,19 +342,19 @@ def test_fingerprint_of_a_folder_tells_content_and_names(tmp_path):
 
 def test_fortran_order_and_foreign_bytes(tmp_path):
     np.savez(tmp_path / "p.npz", logits=np.asfortranarray(Z.astype(">f4")), labels=LABELS.astype(">i2"))
-    same_predictions(cal.read(tmp_path / "p.npz"), CAL.from_logits(Z.astype("f4"), LABELS))
+    assert_same_predictions(cal.read(tmp_path / "p.npz"), CAL.from_logits(Z.astype("f4"), LABELS))
 
 
 def test_compressed_and_plain_archives_read_alike(tmp_path):
     np.savez(tmp_path / "a.npz", logits=Z, labels=LABELS)
     np.savez_compressed(tmp_path / "b.npz", logits=Z, labels=LABELS)
-    same_predictions(cal.read(tmp_path / "a.npz"), cal.read(tmp_path / "b.npz"))
+    assert_same_predictions(cal.read(tmp_path / "a.npz"), cal.read(tmp_path / "b.npz"))
 
 
 def test_text_as_bytes_is_text(tmp_path):
     names = np.array(["cat", "dog", "elk"])
     np.savez(tmp_path / "p.npz", logits=Z, labels=names[LABELS].astype("S3"), classes=names.astype("S3"))
-    same_predictions(cal.read(tmp_path / "p.npz"), CAL.from_logits(Z, LABELS, classes=names))
+    assert_same_predictions(cal.read(tmp_path / "p.npz"), CAL.from_logits(Z, LABELS, classes=names))
 
 
 def test_csv_of_a_spreadsheet(tmp_path):

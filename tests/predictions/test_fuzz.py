@@ -44,7 +44,7 @@ def sound():
     )
 
 
-def only_predictions_or_a_refusal(path, options=None):
+def expect_predictions_or_a_refusal(path, options=None):
     """Read, describe and evaluate: each may refuse, none may fail otherwise. Warnings of NumPy would be failures."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cal.CalibrantWarning)
@@ -108,14 +108,14 @@ def test_arbitrary_bytes(content, form, tmp_path):
     else:
         path = tmp_path / f"p.{form}"
         path.write_bytes(content)
-    only_predictions_or_a_refusal(path)
+    expect_predictions_or_a_refusal(path)
 
 
 @fuzz(150)
 @given(text=st.text(alphabet='labels,probs_01.-e"\n\r\tnaif', max_size=200), options=st.sampled_from(OPTIONS))
 def test_texts_that_look_like_csv(text, options, tmp_path):
     (tmp_path / "p.csv").write_bytes(text.encode())
-    only_predictions_or_a_refusal(tmp_path / "p.csv", options)
+    expect_predictions_or_a_refusal(tmp_path / "p.csv", options)
 
 
 scalars = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.integers(), st.floats(), st.text(max_size=3))
@@ -134,7 +134,7 @@ KEYS = ["labels", "probs", "logits", "confidence", "correct", "classes", "meta",
 def test_any_json_under_any_key(records, repeat, options, tmp_path):
     lines = [json.dumps(record) for record in (records[:1] * 3 if repeat else records)]
     (tmp_path / "p.jsonl").write_text("\n".join(lines))
-    only_predictions_or_a_refusal(tmp_path / "p.jsonl", options)
+    expect_predictions_or_a_refusal(tmp_path / "p.jsonl", options)
 
 
 # -------------------------------------------------------------------------------------- damaged files
@@ -147,7 +147,7 @@ def test_damaged_files(form, samples, tmp_path):
     @given(content=damaged(samples[0][form]))
     def check(content):
         path.write_bytes(content)
-        only_predictions_or_a_refusal(path)
+        expect_predictions_or_a_refusal(path)
 
     check()
 
@@ -163,7 +163,7 @@ def test_damaged_arrays_in_a_folder(samples, tmp_path):
         path = tmp_path / f"{name}.npy"
         path.write_bytes(data.draw(damaged(arrays[name])))
         try:
-            only_predictions_or_a_refusal(tmp_path)
+            expect_predictions_or_a_refusal(tmp_path)
         finally:
             path.write_bytes(arrays[name])
 
@@ -180,7 +180,7 @@ def test_one_file_spliced_into_another(samples, tmp_path):
         cut = data.draw(st.integers(0, len(files[first])))
         content = files[first][:cut] + files[second][data.draw(st.integers(0, len(files[second]))) :]
         (tmp_path / f"p.{suffix}").write_bytes(content)
-        only_predictions_or_a_refusal(tmp_path / f"p.{suffix}")
+        expect_predictions_or_a_refusal(tmp_path / f"p.{suffix}")
 
     check()
 
@@ -222,7 +222,7 @@ def test_headers_that_say_anything(samples, tmp_path):
         with zipfile.ZipFile(tmp_path / "p.npz", "w") as file:
             for name, content in arrays.items():
                 file.writestr(f"{name}.npy", content)
-        only_predictions_or_a_refusal(tmp_path / "p.npz" if archive else folder)
+        expect_predictions_or_a_refusal(tmp_path / "p.npz" if archive else folder)
 
     check()
 

@@ -128,7 +128,7 @@ def known_rows(n=N, judged=False, **columns):
     return CAL.from_logits(np.stack([z, z + 1]), row % 3, label_probs=soft, **known)
 
 
-def check_rows(part, rows, n=N):
+def assert_rows(part, rows, n=N):
     """Every part of the predictions holds these rows, in this order."""
     rows = np.asarray(rows)
     assert len(part) == part.n == len(rows)
@@ -163,7 +163,7 @@ INDICES = {
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 def test_rows_are_taken_from_every_part(index, judged):
     expected = np.arange(N)[index if not isinstance(index, int) else [index]]
-    check_rows(known_rows(judged=judged)[index], expected)
+    assert_rows(known_rows(judged=judged)[index], expected)
 
 
 EMPTY, LONG = np.zeros(N, bool), np.ones(N + 1, bool)
@@ -193,7 +193,7 @@ def test_groups_by_value_partition_the_rows(judged):
     groups = dict(made.by("site"))
     assert list(groups) == [0, 1, 2, 3]
     for value, part in groups.items():
-        check_rows(part, np.flatnonzero(np.arange(N) % 4 == value))
+        assert_rows(part, np.flatnonzero(np.arange(N) % 4 == value))
 
 
 def test_groups_by_labels_and_ids():

@@ -69,7 +69,7 @@ def strange_values(x):
     return values
 
 
-def check(predictions, expected, tolerance):
+def assert_close(predictions, expected, tolerance):
     measured = cal.measure(predictions, list(expected))
     assert measured == pytest.approx(expected, abs=tolerance, rel=tolerance)
 
@@ -79,7 +79,7 @@ def check(predictions, expected, tolerance):
 @pytest.mark.parametrize("classes", CLASSES)
 def test_float64_agrees_to_1e_9(classes, members, kind):
     x = problem(classes, members, kind, np.float64)
-    check(x.predictions, strange_values(x), EXACT)
+    assert_close(x.predictions, strange_values(x), EXACT)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -87,7 +87,7 @@ def test_float64_agrees_to_1e_9(classes, members, kind):
 @pytest.mark.parametrize("classes", CLASSES)
 def test_float32_agrees_to_2e_6(classes, members, kind):
     x = problem(classes, members, kind, np.float32)
-    check(x.predictions, strange_values(x), SINGLE)
+    assert_close(x.predictions, strange_values(x), SINGLE)
 
 
 @pytest.mark.parametrize("kind", ["logits", "probs"])
@@ -97,7 +97,7 @@ def test_float16_agrees_with_its_own_numbers(classes, kind):
     expected = strange_values(x)
     expected.pop("variation_ratio")  # 16 bits bring ties, which strangers break otherwise
     expected.pop("top_k", None)
-    check(x.predictions, expected, SINGLE)
+    assert_close(x.predictions, expected, SINGLE)
 
 
 @pytest.mark.parametrize("classes", [2, 10, 100])
@@ -113,20 +113,20 @@ def test_one_metric_alone_equals_it_among_others(classes, members):
 def test_nll_is_torch_cross_entropy():
     x = problem(10, 1, "logits", np.float64)
     value = torch.nn.functional.cross_entropy(torch.tensor(x.scores[0]), torch.tensor(x.labels)).item()
-    check(x.predictions, {"nll": value}, EXACT)
+    assert_close(x.predictions, {"nll": value}, EXACT)
 
 
 def test_soft_nll_is_torch_cross_entropy_with_probabilities():
     x = problem(10, 1, "logits", np.float64)
     q = np.random.default_rng(1).dirichlet(np.ones(10), N)
     value = torch.nn.functional.cross_entropy(torch.tensor(x.scores[0]), torch.tensor(q)).item()
-    check(cal.Classification.from_logits(x.scores, label_probs=q), {"nll": value}, EXACT)
+    assert_close(cal.Classification.from_logits(x.scores, label_probs=q), {"nll": value}, EXACT)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_binary_brier_is_twice_that_of_scikit_learn(kind):
     x = problem(2, 3, kind, np.float64)
-    check(x.predictions, {"brier": 2 * sk.brier_score_loss(x.labels, x.mean[:, 1])}, EXACT)
+    assert_close(x.predictions, {"brier": 2 * sk.brier_score_loss(x.labels, x.mean[:, 1])}, EXACT)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -136,7 +136,7 @@ def test_one_number_per_row_is_the_binary_problem(kind):
     given = {"logits": special.logit(p1), "log_probs": np.log(p1), "probs": p1}[kind]
     expected = strange_values(x)
     expected["roc_auc"] = sk.roc_auc_score(x.labels, x.mean[:, 1])
-    check(cal.Classification.build(kind, given, x.labels), expected, EXACT)
+    assert_close(cal.Classification.build(kind, given, x.labels), expected, EXACT)
 
 
 # ------------------------------------------------------------------------------------------ weights
@@ -155,7 +155,7 @@ def test_weighted_scores_are_those_of_scikit_learn(classes, members):
         expected["top_k(k=2)"] = sk.top_k_accuracy_score(
             x.labels, x.mean, k=2, labels=range(classes), sample_weight=w
         )  # fmt: skip
-    check(cal.Classification.from_logits(x.scores, x.labels, weights=w), expected, EXACT)
+    assert_close(cal.Classification.from_logits(x.scores, x.labels, weights=w), expected, EXACT)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -169,7 +169,7 @@ def test_ranking_is_that_of_scikit_learn_with_ties_and_weights(decimals, weighte
         "roc_auc": sk.roc_auc_score(y, p, sample_weight=w),
         "average_precision": sk.average_precision_score(y, p, sample_weight=w),
     }
-    check(cal.Classification.from_probs(p, y, weights=w), expected, EXACT)
+    assert_close(cal.Classification.from_probs(p, y, weights=w), expected, EXACT)
 
 
 # ------------------------------------------------------------------------------- calibration errors
@@ -186,7 +186,7 @@ def test_ece_is_that_of_torchmetrics(classes, spec, norm):
     value = multiclass_calibration_error(
         torch.tensor(x.mean), torch.tensor(x.labels), num_classes=classes, n_bins=15, norm=norm
     ).item()
-    check(x.predictions, {spec: value}, SINGLE)
+    assert_close(x.predictions, {spec: value}, SINGLE)
 
 
 @pytest.mark.parametrize("bins", [5, 16, 40])
@@ -195,7 +195,7 @@ def test_binary_ece_of_class_1_is_that_of_torchmetrics(bins):
 
     x = problem(2, 1, "probs", np.float64)
     value = binary_calibration_error(torch.tensor(x.mean[:, 1]), torch.tensor(x.labels), n_bins=bins).item()
-    check(x.predictions, {f"ece(bins={bins},of=1)": value}, SINGLE)
+    assert_close(x.predictions, {f"ece(bins={bins},of=1)": value}, SINGLE)
 
 
 @pytest.fixture(scope="module")
@@ -226,4 +226,4 @@ def test_weighted_ece_is_brute_force_over_bins():
     bins = np.ceil(conf * 15)
     gaps = [abs(np.sum((w * (hit - conf))[bins == b])) for b in range(1, 16)]
     predictions = cal.Classification.from_probs(x.mean, x.labels, weights=w)
-    check(predictions, {"ece": np.sum(gaps) / w.sum()}, EXACT)
+    assert_close(predictions, {"ece": np.sum(gaps) / w.sum()}, EXACT)

@@ -17,6 +17,7 @@ from calibrant.kernels.jit import over_rows
 from calibrant.kernels.loops import extras as extra_loops
 from calibrant.kernels.loops import members as member_loops
 from calibrant.kernels.loops import softmax as loops
+from calibrant.kernels.loops import tiles
 from calibrant.predictions import Classification, Judged
 from calibrant.predictions.checking import SUM_TOLERANCE, check_scores
 
@@ -119,7 +120,7 @@ class _Pass:
         mean = block[0]
         if members == 1:
             run = (block[0], labels, is_probs, self.light, out, pred, fault)
-            single = loops.narrow_rows if classes < loops.NARROW else loops.long_rows
+            single = tiles.narrow_rows if classes < loops.NARROW else loops.long_rows
             over_rows(lambda a, b: single(*run, a, b), n, block.size, self.threads)
         else:
             mean = np.empty((n, classes) if extra else (0, 0), block.dtype)

@@ -26,17 +26,14 @@ from calibrant.kernels.loops.softmax import (
     LSE,
     SUM_SQUARES,
     TINY,
-    W,
-    clear,
     exp_lanes,
     first_at,
     pad,
     padded_width,
     padding,
     row_top,
-    tile_extent,
-    turn,
 )
+from calibrant.kernels.loops.tiles import W, clear, tile_extent, turn
 
 EXPECTED_ENTROPY = 6
 VARIATION_RATIO = 7
