@@ -1,4 +1,4 @@
-"""The outside of the program: what typer expect_refusal, help and version, where results go."""
+"""The outside of the program: what typer refuses, help and version, where results go."""
 
 import json
 
