@@ -22,7 +22,7 @@ h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem;overflow-wrap:anywhere
 table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums;display:block;overflow-x:auto}
 caption{text-align:left;color:var(--soft);padding-bottom:.3rem}
 th,td{padding:.25rem .8rem;border-bottom:1px solid var(--line);text-align:right}
-th:first-child{text-align:left;overflow-wrap:anywhere}thead th{color:var(--soft);font-weight:600}tbody th{font-weight:500}
+th:first-child{text-align:left;min-width:8rem;overflow-wrap:anywhere}td{white-space:nowrap}thead th{color:var(--soft);font-weight:600}tbody th{font-weight:500}
 svg{max-width:100%;height:auto}text{fill:var(--soft);font:12px system-ui,sans-serif}
 .note{color:var(--soft)}details{margin:.5rem 0}dt{font-weight:600;margin-top:.6rem}dd{margin-left:1rem}
 """
