@@ -103,6 +103,6 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None
         task = bar.add_task("starting (the first run compiles)", total=None)
 
         def advance(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
+            bar.update(task, description=plain(what, 60), completed=done, total=total)
 
         yield advance
