@@ -72,23 +72,27 @@ def numpy_members(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, entropy + (p * np.log(np.maximum(p, 1e-37))).sum(axis=-1).mean(axis=0)
 
 
-def ece_libraries(logits: np.ndarray, labels: np.ndarray) -> dict[str, Callable[[], object]]:
-    """The ECE of each library that is installed, from logits; those that want probabilities get torch's softmax."""
-    tensor, target = torch.from_numpy(logits), torch.from_numpy(labels)
+def ece_libraries(scores: np.ndarray, labels: np.ndarray, are_logits: bool) -> dict[str, Callable[[], object]]:
+    """The ECE of each library that is installed; of logits, those that want probabilities get torch's softmax."""
+    tensor, target = torch.from_numpy(scores), torch.from_numpy(labels)
+
+    def probabilities() -> np.ndarray:
+        return torch.softmax(tensor, 1).numpy() if are_logits else scores
+
     out: dict[str, Callable[[], object]] = {}
     if find_spec("torchmetrics"):
         from torchmetrics.functional.classification import multiclass_calibration_error
 
-        classes = logits.shape[1]
+        classes = scores.shape[1]
         out["torchmetrics"] = lambda: multiclass_calibration_error(tensor, target, num_classes=classes, n_bins=BINS)
     if find_spec("netcal"):
         from netcal.metrics import ECE
 
-        out["netcal"] = lambda: ECE(BINS).measure(torch.softmax(tensor, 1).numpy(), labels)
+        out["netcal"] = lambda: ECE(BINS).measure(probabilities(), labels)
     if find_spec("calibration"):
         import calibration
 
         out["uncertainty-calibration"] = lambda: calibration.get_ece(
-            torch.softmax(tensor, 1).numpy(), labels, debias=False, num_bins=BINS
+            probabilities(), labels, debias=False, num_bins=BINS
         )
     return out

@@ -26,10 +26,12 @@ class BinSums:
         self.limbs = np.zeros((bins, TERMS, 2), np.int64)
         self.rows = np.zeros(bins, np.int64)
         self.spread = spread
+        self.weighted = False
 
     def add(self, p: np.ndarray, y: np.ndarray, weights: np.ndarray | None, bins: np.ndarray) -> None:
         """Add rows with known bins."""
         w = np.empty(0) if weights is None else weights
+        self.weighted = weights is not None
         for start in range(0, len(p), BLOCK):
             part = slice(start, start + BLOCK)
             bin_limbs(p[part], y[part], w[part], bins[part], self.limbs, self.rows, self.spread)
@@ -44,12 +46,15 @@ class BinSums:
         """Add the rows of another set of sums over the same bins."""
         self.limbs = self.limbs + other.limbs
         self.rows = self.rows + other.rows
+        self.weighted |= other.weighted
         self._carry()
 
     def table(self) -> BinTable:
         """The sums as arrays over bins; both limbs are whole numbers below 2⁵³, so this rounds once."""
-        totals = self.limbs[..., 0] * 2.0**-20 + self.limbs[..., 1] * 2.0**-60
-        return BinTable(self.rows, *np.ascontiguousarray(totals.T))
+        totals = np.ascontiguousarray((self.limbs[..., 0] * 2.0**-20 + self.limbs[..., 1] * 2.0**-60).T)
+        if not self.weighted:
+            totals[0] = totals[3] = self.rows
+        return BinTable(self.rows, *totals)
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class _OneInput:
         self.tell("reading")
         rows = self._rows(specs)
         self.deviation = rows.deviation
-        if rows.log_label is not None and "nll" in accumulators:
+        if self.settings.intervals and rows.log_label is not None and "nll" in accumulators:
             self.impossible = int(np.isneginf(rows.log_label).sum())
         for accumulator in accumulators.values():
             accumulator.add(rows, self.settings.intervals)

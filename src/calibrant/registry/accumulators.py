@@ -53,9 +53,8 @@ class Moments:
     n: int = 0
     terms: int = 0
     sums: dict[tuple[int, int], ExactSum] = field(default_factory=dict)
-    unit_scores: GroupSums = field(default_factory=GroupSums)
-    unit_mass: GroupSums = field(default_factory=GroupSums)
-    by_unit: bool = False
+    by_unit: tuple[GroupSums, GroupSums] | None = None
+    """Scores and weights of each unit, where rows depend on each other."""
 
     POWERS = ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (3, 1), (3, 2), (3, 3))
 
@@ -81,9 +80,14 @@ class Moments:
 
     def _add_units(self, s: np.ndarray, weights: np.ndarray | None, units: np.ndarray) -> None:
         w = np.ones(len(s)) if weights is None else weights
-        self.by_unit = True
-        self.unit_scores.add(w * s, units)
-        self.unit_mass.add(w, units)
+        scores, mass = self._unit_sums()
+        scores.add(w * s, units)
+        mass.add(w, units)
+
+    def _unit_sums(self) -> tuple[GroupSums, GroupSums]:
+        if self.by_unit is None:
+            self.by_unit = (GroupSums(), GroupSums())
+        return self.by_unit
 
     def merge(self, other: Moments) -> None:
         """Take in what another has seen."""
@@ -91,9 +95,9 @@ class Moments:
         self.terms += other.terms
         for key, total in other.sums.items():
             self.sums.setdefault(key, ExactSum()).merge(total)
-        self.by_unit |= other.by_unit
-        self.unit_scores.merge(other.unit_scores)
-        self.unit_mass.merge(other.unit_mass)
+        if other.by_unit is not None:
+            for mine, theirs in zip(self._unit_sums(), other.by_unit, strict=True):
+                mine.merge(theirs)
 
     def _sum(self, a: int, b: int) -> Fraction:
         if (a, b) not in self.sums and b == 0:
@@ -142,7 +146,7 @@ class Moments:
         return min(rows, float(self.terms)) * few**2
 
     def _by_unit(self) -> tuple[float, float, int]:
-        scores, mass = self.unit_scores.values(), self.unit_mass.values()
+        scores, mass = (sums.values() for sums in self._unit_sums())
         seen = mass > 0
         residual = scores[seen] - self.mean() * mass[seen]
         second, third = float((residual**2).sum()), float((residual**3).sum())

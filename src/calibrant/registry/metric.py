@@ -110,16 +110,9 @@ class Metric:
         """Why these predictions cannot give the metric, or None if they can."""
         if predictions.task not in self.tasks:
             return f"it is not defined for {predictions.task} predictions"
-        tests = {
-            "labels": (predictions.has_labels, "it needs labels"),
-            "hard_labels": (_hard(predictions), "it needs hard labels"),
-            "members": (predictions.members > 1, "it needs more than one member"),
-            "logits": (getattr(predictions, "kind", "") == "logits", "it needs logits"),
-            "binary": (getattr(predictions, "classes", 0) == 2, "it needs two classes"),
-        }
         for need in sorted(self.needs):
-            met, reason = tests[need]
-            if not met:
+            met, reason = NEEDS[need]
+            if not met(predictions):
                 return reason
         if predictions.task == "judged" and spec.options.get("of", "top") != "top":
             return "judged answers have no classes"
@@ -130,6 +123,16 @@ class Metric:
 
 def _hard(predictions: Classification | Judged) -> bool:
     return predictions.has_labels and not getattr(predictions, "soft", False)
+
+
+NEEDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "labels": (lambda predictions: predictions.has_labels, "it needs labels"),
+    "hard_labels": (_hard, "it needs hard labels"),
+    "members": (lambda predictions: predictions.members > 1, "it needs more than one member"),
+    "logits": (lambda predictions: getattr(predictions, "kind", "") == "logits", "it needs logits"),
+    "binary": (lambda predictions: getattr(predictions, "classes", 0) == 2, "it needs two classes"),
+}
+"""What a metric may need of predictions, and what is said where they lack it."""
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ def _add_group(z, labels, is_probs, first, rows, buffer, e, total, votes, fault,
     for j in range(rows):
         i = first + j
         if buffer.shape[1] > z.shape[1]:
-            pad(z, i, buffer)
+            pad(z, i, buffer, 0)
             top, k, s0, s1 = _add_long_row(buffer, 0, is_probs, e, total, j)
         else:
             top, k, s0, s1 = _add_long_row(z, i, is_probs, e, total, j)

@@ -200,18 +200,19 @@ def padded_width(classes):
 
 
 @kernel()
-def pad(z, i, buffer):
-    """Copy row i to the one row of `buffer`; entries beyond it were set by `padding`."""
+def pad(z, i, buffer, j):
+    """Copy row i to row j of `buffer`; entries beyond it were set by `padding`."""
     for k in range(z.shape[1]):
-        buffer[0, k] = z[i, k]
+        buffer[j, k] = z[i, k]
 
 
 @kernel()
 def padding(like_z, is_probs, width):
-    """A row of impossible classes."""
-    buffer = np.empty((1, width), like_z.dtype)
+    """Two rows of impossible classes."""
+    buffer = np.empty((2, width), like_z.dtype)
     for k in range(width):
         buffer[0, k] = 0 if is_probs else -np.inf
+        buffer[1, k] = buffer[0, k]
     return buffer
 
 
@@ -251,12 +252,25 @@ def _put(z, labels, i, m, k, s0, s1, s2, out, pred, fault):
 
 
 @kernel()
-def _very_long_rows(z, labels, out, pred, fault, start, stop):
-    """Full records of logits whose rows are long enough to wait for: two rows are under way at a time."""
+def _rows_ahead(z, labels, out, pred, fault, start, stop):
+    """Full records of logits with two rows under way at a time, which long rows spend waiting for memory."""
     m = row_top(z, start)
     for i in range(start, stop):
         s0, s1, s2, following = _exp_sums_and_next_top(z, i, m, min(i + 1, stop - 1))
         _put(z, labels, i, m, first_at(z, i, m), s0, s1, s2, out, pred, fault)
+        m = following
+
+
+@kernel()
+def _padded_rows_ahead(z, labels, buffer, out, pred, fault, start, stop):
+    """The same through the two rows of a padded buffer: of shorter rows it is the chain of operations that makes wait."""
+    pad(z, start, buffer, start & 1)
+    m = row_top(buffer, start & 1)
+    for i in range(start, stop):
+        here = i & 1
+        pad(z, min(i + 1, stop - 1), buffer, 1 - here)
+        s0, s1, s2, following = _exp_sums_and_next_top(buffer, here, m, 1 - here)
+        _put(z, labels, i, m, first_at(buffer, here, m), s0, s1, s2, out, pred, fault)
         m = following
 
 
@@ -270,11 +284,13 @@ def long_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
     width = padded_width(classes)
     buffer = padding(z, is_probs, width)
     if width == classes and not (is_probs or light):
-        _very_long_rows(z, labels, out, pred, fault, start, stop)
+        _rows_ahead(z, labels, out, pred, fault, start, stop)
+    elif not (is_probs or light):
+        _padded_rows_ahead(z, labels, buffer, out, pred, fault, start, stop)
     else:
         for i in range(start, stop):
             if width > classes:
-                pad(z, i, buffer)
+                pad(z, i, buffer, 0)
                 m, k, s0, s1, s2 = _long_row(buffer, 0, is_probs, light)
             else:
                 m, k, s0, s1, s2 = _long_row(z, i, is_probs, light)

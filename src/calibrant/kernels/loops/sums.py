@@ -29,29 +29,34 @@ TERMS = 6
 
 
 @kernel()
-def _add_limbs(cell, x):
+def _add_term(limbs, b, term, x):
     scaled = x * 1048576.0
     h = np.rint(scaled)
-    cell[0] += np.int64(h)
-    cell[1] += np.int64(np.rint((scaled - h) * 1099511627776.0))
+    limbs[b, term, 0] += np.int64(h)
+    limbs[b, term, 1] += np.int64(np.rint((scaled - h) * 1099511627776.0))
 
 
 @kernel()
 def bin_limbs(p, y, w, bins, limbs, rows, spread):
-    """Add each row's terms to limbs[bin, term, :]; weights are below 2, at most 2²⁰ rows a call."""
+    """Add each row's terms to limbs[bin, term, :]; weights are below 2, at most 2²⁰ rows a call.
+
+    Without weights Σw and Σw² are the numbers of rows, and their limbs stay 0.
+    """
     for i in range(p.size):
-        cell = limbs[bins[i]]
+        b = bins[i]
         weight = w[i] if w.size else 1.0
-        rows[bins[i]] += 1
-        _add_limbs(cell[0], weight)
-        _add_limbs(cell[1], weight * p[i])
-        _add_limbs(cell[2], weight * y[i])
+        rows[b] += 1
+        _add_term(limbs, b, 1, weight * p[i])
+        _add_term(limbs, b, 2, weight * y[i])
+        if w.size:
+            _add_term(limbs, b, 0, weight)
         if spread:
             d = y[i] - p[i]
             square = weight * weight
-            _add_limbs(cell[3], square)
-            _add_limbs(cell[4], square * d)
-            _add_limbs(cell[5], square * d * d)
+            if w.size:
+                _add_term(limbs, b, 3, square)
+            _add_term(limbs, b, 4, square * d)
+            _add_term(limbs, b, 5, square * d * d)
 
 
 @kernel()
@@ -60,7 +65,10 @@ def group_limbs(x, groups, limbs):
     left = 0
     for i in range(x.size):
         if abs(x[i]) < LIMIT:
-            _add_limbs(limbs[groups[i]], x[i])
+            scaled = x[i] * 1048576.0
+            h = np.rint(scaled)
+            limbs[groups[i], 0] += np.int64(h)
+            limbs[groups[i], 1] += np.int64(np.rint((scaled - h) * 1099511627776.0))
         else:
             left += 1
     return left
