@@ -263,7 +263,7 @@ def _rows_ahead(z, labels, out, pred, fault, start, stop):
 
 @kernel()
 def _padded_rows_ahead(z, labels, buffer, out, pred, fault, start, stop):
-    """The same through the two rows of a padded buffer: of shorter rows it is the chain of operations that makes wait."""
+    """The same through the two rows of a padded buffer: in shorter rows it is one operation that waits for another."""
     pad(z, start, buffer, start & 1)
     m = row_top(buffer, start & 1)
     for i in range(start, stop):
