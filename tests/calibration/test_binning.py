@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.calibration.binning import assign, equal_mass, equal_width
+from calibrant.calibration.binning import assign, equal_width
 
 EXAMPLES = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 TIED = st.lists(st.integers(0, 12), min_size=1, max_size=60).map(lambda ks: np.array(ks) / 12)
@@ -64,7 +64,7 @@ def _reliability(p, y, bins):
 @given(TIED | DISTINCT, BINS)
 @example(np.array([0.3]), 15)
 def test_equal_values_stay_together_and_order_is_kept(p, bins):
-    place = equal_mass(p, bins)
+    place = assign(p, bins, "mass")[0]
     order = np.argsort(p, kind="stable")
     rises = np.diff(p[order]) > 0
     assert not np.diff(place[order])[~rises].any()
@@ -76,7 +76,7 @@ def test_equal_values_stay_together_and_order_is_kept(p, bins):
 @EXAMPLES
 @given(DISTINCT, BINS)
 def test_distinct_values_are_split_evenly(p, bins):
-    sizes = np.bincount(equal_mass(p, bins))
+    sizes = np.bincount(assign(p, bins, "mass")[0])
     assert sizes.max() - sizes.min() <= 1
     assert len(sizes) == min(bins, len(p))
 
@@ -86,7 +86,7 @@ def test_distinct_values_are_split_evenly(p, bins):
 def test_cuts_are_the_possible_ones_nearest_to_the_equal_split(p, bins):
     """Cuts lie between distinct values only; each wanted cut k·N/B has none nearer than the one taken."""
     possible = np.cumsum(np.unique(p, return_counts=True)[1])[:-1]
-    taken = np.cumsum(np.bincount(equal_mass(p, bins)))[:-1]
+    taken = np.cumsum(np.bincount(assign(p, bins, "mass")[0]))[:-1]
     assert set(taken) <= set(possible)
     for k in range(1, bins):
         wanted = k * len(p) / bins

@@ -358,9 +358,8 @@ def test_long_header_is_refused_before_it_is_unpacked(tmp_path):
 def test_no_right_to_read(tmp_path, run_here, expect_refusal):
     args = sound()(tmp_path)
     Path(args[1]).chmod(0)
-    check = expect_refusal
     try:
-        check(run_here, args, ["Permission denied"])
+        expect_refusal(run_here, args, ["Permission denied"])
     finally:
         Path(args[1]).chmod(0o600)
 

@@ -107,7 +107,7 @@ class Tour:
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
     printed: str = ""
 
-    def take(self, block: Block) -> None:
+    def expect(self, block: Block) -> None:
         """Run, write or compare one block."""
         does: Callable[[Block], None] | None = {"python": self.run, "console": self.command}.get(block.language)
         if does is None and block.title:
@@ -163,7 +163,7 @@ def test_what_a_page_shows_is_what_happens(page: Path, tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     tour = Tour(page)
     for block in blocks(page):
-        tour.take(block)
+        tour.expect(block)
 
 
 def test_tours_show_something() -> None:

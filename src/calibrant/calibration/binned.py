@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.kernels.exact import BLOCK
+from calibrant.kernels.exact import BLOCK, carry, floats
 from calibrant.kernels.loops.sums import TERMS, bin_limbs
 
 SHRINKAGE_ROWS = 2.0
@@ -31,27 +31,22 @@ class BinSums:
     def add(self, p: np.ndarray, y: np.ndarray, weights: np.ndarray | None, bins: np.ndarray) -> None:
         """Add rows with known bins."""
         w = np.empty(0) if weights is None else weights
-        self.weighted = weights is not None
+        self.weighted |= weights is not None
         for start in range(0, len(p), BLOCK):
             part = slice(start, start + BLOCK)
             bin_limbs(p[part], y[part], w[part], bins[part], self.limbs, self.rows, self.spread)
-            self._carry()
-
-    def _carry(self) -> None:
-        """Keep the low limbs below 2⁴⁰, so that neither overflows."""
-        self.limbs[..., 0] += self.limbs[..., 1] >> 40
-        self.limbs[..., 1] &= (1 << 40) - 1
+            carry(self.limbs)
 
     def merge(self, other: BinSums) -> None:
         """Add the rows of another set of sums over the same bins."""
         self.limbs = self.limbs + other.limbs
         self.rows = self.rows + other.rows
         self.weighted |= other.weighted
-        self._carry()
+        carry(self.limbs)
 
     def table(self) -> BinTable:
-        """The sums as arrays over bins; both limbs are whole numbers below 2⁵³, so this rounds once."""
-        totals = np.ascontiguousarray((self.limbs[..., 0] * 2.0**-20 + self.limbs[..., 1] * 2.0**-60).T)
+        """The sums as arrays over bins."""
+        totals = np.ascontiguousarray(floats(self.limbs).T)
         if not self.weighted:
             totals[0] = totals[3] = self.rows
         return BinTable(self.rows, *totals)

@@ -31,11 +31,6 @@ def equal_mass_edges(p: np.ndarray, bins: int, weights: np.ndarray | None = None
     return (values[gaps] + values[gaps + 1]) / 2
 
 
-def equal_mass(p: np.ndarray, bins: int) -> np.ndarray:
-    """The bin of each p, counted from 0; fewer bins where ties leave fewer cuts."""
-    return np.searchsorted(equal_mass_edges(p, bins), p, side="left").astype(np.int64)
-
-
 def assign(p: np.ndarray, bins: int, binning: str, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The bin of each p and the edges of all bins."""
     if binning == "width":

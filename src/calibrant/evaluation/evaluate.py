@@ -161,7 +161,7 @@ class _OneInput:
                 metrics = replace(self, predictions=part).result(curves=False).metrics
             if name == "labels":
                 metrics = {text: _given_the_label(estimate) for text, estimate in metrics.items()}
-            out.append(Group(column, self._group_name(name, value), part.n, metrics))
+            out.append(Group(column, self._group_name(column, value), part.n, metrics))
         return out
 
     def _group_name(self, column: str, value: Any) -> Any:
@@ -190,7 +190,7 @@ class _OneInput:
         if self.impossible:
             said = f"{self.impossible} rows gave their label probability 0; nll(clip=1e-6) bounds what they cost"
             out.append(Note("infinite-nll", f"{name}: {said}"))
-        if "labels" in columns:
+        if any(column.partition(":")[0] == "labels" for column in columns):
             said = "within one label no model is calibrated: groups by labels have no interval or band of ECE"
             out.append(Note("by-labels", f"{name}: {said}"))
         return out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,10 +29,7 @@ class Group:
     def to_json(self) -> dict[str, Any]:
         """As it stands in an evaluation file."""
         metrics = {spec: estimate.to_json() for spec, estimate in self.metrics.items()}
-        value = self.value
-        if isinstance(value, float) and not math.isfinite(value):
-            value = str(value)  # JSON has no such number
-        return {"by": self.by, "value": value, "n": self.n, "metrics": metrics}
+        return {"by": self.by, "value": self.value, "n": self.n, "metrics": metrics}
 
 
 @dataclass(frozen=True)

@@ -82,12 +82,23 @@ class ExactSum:
         return total / (1 << 60)
 
 
+def carry(limbs: np.ndarray) -> None:
+    """Keep the low limbs (…, 1) below 2⁴⁰, so that neither they nor the high ones overflow."""
+    limbs[..., 0] += limbs[..., 1] >> 40
+    limbs[..., 1] &= (1 << 40) - 1
+
+
+def floats(limbs: np.ndarray) -> np.ndarray:
+    """What carried limbs stand for; both are whole numbers below 2⁵³, so this rounds once."""
+    return limbs[..., 0] * 2.0**-20 + limbs[..., 1] * 2.0**-60
+
+
 class GroupSums:
     """One order-independent sum for each of many groups, numbered from 0; new groups may come at any time."""
 
     def __init__(self) -> None:
         """No groups yet."""
-        self.limbs = np.zeros((0, 2), np.int64)
+        self.limbs = np.zeros((0, 1, 2), np.int64)
         self.large = 0
 
     def add(self, x: np.ndarray, groups: np.ndarray) -> None:
@@ -96,29 +107,24 @@ class GroupSums:
         for start in range(0, len(x), BLOCK):
             part = slice(start, start + BLOCK)
             self.large += group_limbs(x[part], groups[part], self.limbs)
-            self._carry()
+            carry(self.limbs)
 
     def merge(self, other: GroupSums) -> None:
         """Add the sums of another to these, group by group."""
         self._reach(len(other.limbs))
         self.limbs[: len(other.limbs)] += other.limbs
         self.large += other.large
-        self._carry()
+        carry(self.limbs)
 
     def _reach(self, groups: int) -> None:
         if groups > len(self.limbs):
-            self.limbs = np.concatenate([self.limbs, np.zeros((groups - len(self.limbs), 2), np.int64)])
-
-    def _carry(self) -> None:
-        """Keep the low limbs below 2⁴⁰, so that neither overflows."""
-        self.limbs[:, 0] += self.limbs[:, 1] >> 40
-        self.limbs[:, 1] &= (1 << 40) - 1
+            self.limbs = np.concatenate([self.limbs, np.zeros((groups - len(self.limbs), 1, 2), np.int64)])
 
     def values(self) -> np.ndarray:
         """The sums as floats; all of them NaN once a value of 2²² or more, or one that is not finite, has come."""
         if self.large:
             return np.full(len(self.limbs), np.nan)
-        return self.limbs[:, 0] * 2.0**-20 + self.limbs[:, 1] * 2.0**-60
+        return floats(self.limbs)[:, 0]
 
 
 def exact_sum(x: np.ndarray) -> float:

@@ -156,19 +156,6 @@ def exp_sum(z, i, m):
 
 
 @kernel(fastmath=SUMS)
-def exp_sums(z, i, m):
-    """Σe, Σe·d, Σe² of row i."""
-    s0, s1, s2 = like(m, 0), like(m, 0), like(m, 0)
-    for k in range(z.shape[1]):
-        d = at_least_lowest(z[i, k] - m)
-        e = fast_exp(d)
-        s0 += e
-        s1 += e * d
-        s2 += e * e
-    return s0, s1, s2
-
-
-@kernel(fastmath=SUMS)
 def prob_sum(z, i):
     """Σp of row i, NaN where an entry is negative or NaN."""
     s0 = like(z[i, 0], 0)
@@ -218,13 +205,13 @@ def padding(like_z, is_probs, width):
 
 @kernel()
 def _long_row(z, i, is_probs, light):
-    """Maximum, its first index, Σe, Σe·d and Σe² of row i."""
+    """Maximum, its first index and the sums of row i: of probabilities, or of logits in a light pass."""
     m = row_top(z, i)
     s1, s2 = like(m, np.nan), like(m, np.nan)
     if light:
         s0 = prob_sum(z, i) if is_probs else exp_sum(z, i, m)
     else:
-        s0, s1, s2 = prob_sums(z, i) if is_probs else exp_sums(z, i, m)
+        s0, s1, s2 = prob_sums(z, i)
     return m, first_at(z, i, m), s0, s1, s2
 
 

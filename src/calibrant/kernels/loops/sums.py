@@ -61,14 +61,11 @@ def bin_limbs(p, y, w, bins, limbs, rows, spread):
 
 @kernel()
 def group_limbs(x, groups, limbs):
-    """Add each x to limbs[group, :] and count the values that are too large; at most 2²⁰ values a call."""
+    """Add each x to limbs[group, 0, :] and count the values that are too large; at most 2²⁰ values a call."""
     left = 0
     for i in range(x.size):
         if abs(x[i]) < LIMIT:
-            scaled = x[i] * 1048576.0
-            h = np.rint(scaled)
-            limbs[groups[i], 0] += np.int64(h)
-            limbs[groups[i], 1] += np.int64(np.rint((scaled - h) * 1099511627776.0))
+            _add_term(limbs, groups[i], 0, x[i])
         else:
             left += 1
     return left
