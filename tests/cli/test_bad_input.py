@@ -157,7 +157,7 @@ FILES = {
     "pickled-objects-in-an-archive": (pickled_labels, "pickled objects are never loaded"),
     "pickled-objects-in-a-folder": (folder_of(ids=object_stream()), "pickled objects are never loaded"),
     "checksum-differs": (damaged_body, "CRC"),
-    "declares-terabytes": (lambda f: ["evaluate", archive(f, logits=npy((2**40, 3), b""))], "GiB"),
+    "declares-terabytes": (lambda f: ["evaluate", archive(f, logits=npy((2**40, 3), b""))], "bytes after the header"),
     "declares-terabytes-twice": (
         lambda f: ["evaluate", archive(f, declared=2**43 + 128, logits=npy((2**40,), bytes(1 << 20)))],
         "GiB",

@@ -1,8 +1,8 @@
 """Order-independent sums: the same bits for any number of blocks, threads or machines.
 
-A value x is held as rint(x·2²⁰) and rint(rest·2⁴⁰), that is to 2⁻⁶⁰; Python integers carry the totals, so merging is
-exact. Values of 2²² and more go to coarser tiers of the same form, each 2⁴⁰ times wider; infinities and NaNs are
-counted apart.
+`ExactSum` loses nothing: the total is a Python integer of units of 2⁻¹⁰⁷⁴, the smallest float, so any order, any cut
+and any scale of the values give the same number, which is rounded once. Infinities and NaNs are counted apart. Sums of
+many groups are held in 64-bit limbs, to a relative error of 2⁻⁴⁰ a value.
 """
 
 from __future__ import annotations
@@ -13,73 +13,69 @@ from fractions import Fraction
 
 import numpy as np
 
-from calibrant.kernels.loops.sums import LIMIT, group_limbs, limbs
+from calibrant.kernels.loops.sums import TIERS, group_limbs, limbs, tier_limbs
 
 BLOCK = 1 << 20
-TIER_BITS = 40
+SMALLEST = 1074
+"""Bits after the point of the smallest float."""
+TIER_BITS = 32
+TIER_TOP = 12
 
 
 @dataclass
 class ExactSum:
     """A sum that can be added to and merged in any order."""
 
-    tiers: dict[int, int] = field(default_factory=dict)
-    positive: int = 0
-    negative: int = 0
-    undefined: int = 0
+    total: int = 0
+    odd: list[int] = field(default_factory=lambda: [0, 0, 0])
+    """How many values were +∞, −∞ and NaN."""
 
     def add(self, x: np.ndarray) -> ExactSum:
         """Add every value of x."""
         x = np.ascontiguousarray(x, np.float64)
         for start in range(0, x.size, BLOCK):
             part = x[start : start + BLOCK]
-            high, low, left = limbs(part)
-            self.tiers[0] = self.tiers.get(0, 0) + (int(high) << 40) + int(low)
+            high, middle, low, left = limbs(part)
+            self.total += ((int(high) << 80) + (int(middle) << 40) + int(low)) << (SMALLEST - 100)
             if left:
-                self._add_large(part[~(np.abs(part) < LIMIT)])
+                self._add_tiers(part)
         return self
 
-    def _add_large(self, x: np.ndarray) -> None:
-        self.undefined += int(np.isnan(x).sum())
-        self.positive += int(np.isposinf(x).sum())
-        self.negative += int(np.isneginf(x).sum())
-        x = x[np.isfinite(x)]
-        tier = 0
-        while x.size:
-            tier += 1
-            scaled = np.ldexp(x, -TIER_BITS * tier)
-            inside = np.abs(scaled) < LIMIT
-            high, low, _ = limbs(scaled[inside])
-            self.tiers[tier] = self.tiers.get(tier, 0) + (int(high) << 40) + int(low)
-            x = x[~inside]
+    def _add_tiers(self, part: np.ndarray) -> None:
+        tiers, odd = np.zeros((TIERS, 2), np.int64), np.zeros(3, np.int64)
+        tier_limbs(part, tiers, odd)
+        for tier in np.flatnonzero(tiers.any(axis=1)).tolist():
+            low, high = tiers[tier].tolist()
+            units = low + (high << 27)
+            self.total += units << (8 * tier - 1) if tier else units >> 1  # units of 2^(8·tier − 1075), even in tier 0
+        self.odd = [mine + int(more) for mine, more in zip(self.odd, odd, strict=True)]
 
     def merge(self, other: ExactSum) -> ExactSum:
         """Add another sum to this one."""
-        for tier, total in other.tiers.items():
-            self.tiers[tier] = self.tiers.get(tier, 0) + total
-        self.positive += other.positive
-        self.negative += other.negative
-        self.undefined += other.undefined
+        self.total += other.total
+        self.odd = [mine + more for mine, more in zip(self.odd, other.odd, strict=True)]
         return self
 
     @property
     def finite(self) -> bool:
         """Whether every value was finite."""
-        return not (self.positive or self.negative or self.undefined)
+        return not any(self.odd)
 
     def fraction(self) -> Fraction:
-        """The sum of the finite values, exactly as held."""
-        total = sum(count << (TIER_BITS * tier) for tier, count in self.tiers.items())
-        return Fraction(total, 1 << 60)
+        """The sum of the finite values, exactly."""
+        return Fraction(self.total, 1 << SMALLEST)
 
     def value(self) -> float:
-        """The sum as a float; infinite or NaN as the values were."""
-        if self.undefined or (self.positive and self.negative):
+        """The sum, rounded once; infinite or NaN as the values were."""
+        positive, negative, undefined = self.odd
+        if undefined or (positive and negative):
             return math.nan
-        if self.positive or self.negative:
-            return math.inf if self.positive else -math.inf
-        total = sum(count << (TIER_BITS * tier) for tier, count in self.tiers.items())
-        return total / (1 << 60)
+        if positive or negative:
+            return math.inf if positive else -math.inf
+        try:
+            return self.total / (1 << SMALLEST)
+        except OverflowError:
+            return math.inf if self.total > 0 else -math.inf
 
 
 def carry(limbs: np.ndarray) -> None:
@@ -94,37 +90,56 @@ def floats(limbs: np.ndarray) -> np.ndarray:
 
 
 class GroupSums:
-    """One order-independent sum for each of many groups, numbered from 0; new groups may come at any time."""
+    """One order-independent sum for each of many groups, numbered from 0; new groups may come at any time.
+
+    Values of 2^(32k − 20) up to 2^(32k + 12) are summed in tier k: any scale keeps its digits, and 2³¹ rows fit.
+    """
 
     def __init__(self) -> None:
         """No groups yet."""
-        self.limbs = np.zeros((0, 1, 2), np.int64)
-        self.large = 0
+        self.tiers: dict[int, np.ndarray] = {}
+        self.groups = 0
+        self.odd = 0
 
     def add(self, x: np.ndarray, groups: np.ndarray) -> None:
         """Add each value to the sum of its group."""
-        self._reach(int(groups.max()) + 1 if len(groups) else 0)
+        self.groups = max(self.groups, int(groups.max()) + 1 if len(groups) else 0)
+        finite = np.isfinite(x)
+        self.odd += int((~finite).sum())
+        tier = np.where(finite & (x != 0), (np.frexp(x)[1] + (TIER_BITS - TIER_TOP - 1)) // TIER_BITS, 0)
+        for k in np.unique(tier).tolist():
+            inside = finite & (tier == k)
+            self._add_tier(k, np.ldexp(x[inside], -TIER_BITS * k), groups[inside])
+
+    def _add_tier(self, tier: int, x: np.ndarray, groups: np.ndarray) -> None:
+        limbs = self._tier(tier)
         for start in range(0, len(x), BLOCK):
             part = slice(start, start + BLOCK)
-            self.large += group_limbs(x[part], groups[part], self.limbs)
-            carry(self.limbs)
+            group_limbs(x[part], groups[part], limbs)
+            carry(limbs)
+
+    def _tier(self, tier: int) -> np.ndarray:
+        """The limbs of a tier, long enough for every group that is known."""
+        limbs = self.tiers.get(tier, np.zeros((0, 1, 2), np.int64))
+        missing = self.groups - len(limbs)
+        self.tiers[tier] = np.concatenate([limbs, np.zeros((missing, 1, 2), np.int64)]) if missing else limbs
+        return self.tiers[tier]
 
     def merge(self, other: GroupSums) -> None:
         """Add the sums of another to these, group by group."""
-        self._reach(len(other.limbs))
-        self.limbs[: len(other.limbs)] += other.limbs
-        self.large += other.large
-        carry(self.limbs)
-
-    def _reach(self, groups: int) -> None:
-        if groups > len(self.limbs):
-            self.limbs = np.concatenate([self.limbs, np.zeros((groups - len(self.limbs), 1, 2), np.int64)])
+        self.groups = max(self.groups, other.groups)
+        self.odd += other.odd
+        for tier, limbs in other.tiers.items():
+            mine = self._tier(tier)
+            mine[: len(limbs)] += limbs
+            carry(mine)
 
     def values(self) -> np.ndarray:
-        """The sums as floats; all of them NaN once a value of 2²² or more, or one that is not finite, has come."""
-        if self.large:
-            return np.full(len(self.limbs), np.nan)
-        return floats(self.limbs)[:, 0]
+        """The sums as floats; all of them NaN once a value that is not finite has come."""
+        total = np.full(self.groups, np.nan if self.odd else 0.0)
+        for tier in sorted(self.tiers):
+            total += np.ldexp(floats(self._tier(tier))[:, 0], TIER_BITS * tier)
+        return total
 
 
 def exact_sum(x: np.ndarray) -> float:

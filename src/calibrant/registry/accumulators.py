@@ -18,8 +18,8 @@ from calibrant.registry.estimate import Estimate, Settings
 from calibrant.scores.decomposition import BrierParts
 
 Limits = tuple[float, float]
-RESOLUTION = 2.0**-56
-"""Mean square of the terms of a mean below which their spread cannot be told from rounding: sums are held to 2⁻⁶⁰."""
+RESOLUTION = 2.0**-50
+"""Spread of the terms of a mean, as a share of their squares, that cannot be told from the rounding of the squares."""
 
 
 class Accumulator(Protocol):
@@ -118,7 +118,8 @@ class Moments:
         weighted = (1, 0) in self.sums
         second = self._centred2(m) if weighted else self._sum(2, 2) - self.n * m * m
         third = self._centred3(m) if weighted else self._third(m)
-        return _error_and_skewness(float(second), float(third), float(self._sum(1, 0)), self.terms)
+        floor = float(self._sum(2, 2)) * RESOLUTION
+        return _error_and_skewness(float(second), float(third), float(self._sum(1, 0)), self.terms, floor)
 
     def _centred2(self, m: Fraction) -> Fraction:
         return self._sum(2, 2) - 2 * m * self._sum(2, 1) + m * m * self._sum(2, 0)
@@ -150,14 +151,15 @@ class Moments:
         seen = mass > 0
         residual = scores[seen] - self.mean() * mass[seen]
         second, third = float((residual**2).sum()), float((residual**3).sum())
-        return _error_and_skewness(second, third, float(mass.sum()), int(seen.sum()))
+        floor = float((scores[seen] ** 2).sum()) * RESOLUTION
+        return _error_and_skewness(second, third, float(mass.sum()), int(seen.sum()), floor)
 
 
-def _error_and_skewness(second: float, third: float, mass: float, n: int) -> tuple[float, float, int]:
-    """From Σ r² and Σ r³ of the terms r of a mean, its mass and the number of terms."""
+def _error_and_skewness(second: float, third: float, mass: float, n: int, floor: float) -> tuple[float, float, int]:
+    """From Σ r² and Σ r³ of the terms r of a mean, its mass and the number of terms; Σ r² up to `floor` is none."""
     if n < 2:
         return math.nan, 0.0, n
-    if second <= n * RESOLUTION:
+    if second <= floor:
         return 0.0, 0.0, n
     skewness = third / n / (second / n) ** 1.5
     return math.sqrt(second * n / (n - 1)) / mass, skewness, n

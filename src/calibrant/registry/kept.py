@@ -139,7 +139,7 @@ def _redrawn_gaps(
         sums = GroupSums()
         sums.add(p * (1 - p) * (1.0 if w is None else w * w), bins)
         variance = np.zeros(len(table.w))
-        variance[: len(sums.limbs)] = sums.values()
+        variance[: sums.groups] = sums.values()
         size = np.where(table.rows > 0, table.ww / np.where(table.rows > 0, table.rows, 1), 1.0)
         thin = variance < THIN * size
         redraw = thin[bins]

@@ -1,27 +1,75 @@
-"""Sums as integers: each value becomes two 64-bit limbs, and integer addition does not care about order."""
+"""Sums as integers: integer addition does not care about order.
+
+A float is cut into limbs of whole numbers: x·2²⁰ rounded, then what is left times 2⁴⁰, and again. Three limbs hold any
+float of 2⁻⁴⁸ ≤ |x| < 2²² to its last bit, in vectors; the others are cut by the bits of their exponent, one by one.
+"""
 
 import numpy as np
 
 from calibrant.kernels.jit import kernel
+from calibrant.kernels.loops.floats import float_bits
 
 LIMIT = 4194304.0
-"""2²²: values at or beyond it (and NaN) are counted and left to the caller."""
+"""2²²: values at or beyond it (and NaN) are left to the caller."""
+TIERS = 256
+"""Eight exponents each, for the values that are cut one by one."""
 
 
 @kernel()
 def limbs(x):
-    """Σ rint(x·2²⁰), Σ rint(rest·2⁴⁰) and how many values were left out; at most 2²⁰ values."""
+    """Σ of the three limbs of the values that they hold exactly, and how many values they do not; at most 2²⁰ values."""
     high = np.int64(0)
+    middle = np.int64(0)
     low = np.int64(0)
     left = np.int64(0)
     for i in range(x.size):
-        inside = abs(x[i]) < LIMIT
-        scaled = (x[i] if inside else 0.0) * 1048576.0
+        scaled = x[i] * 1048576.0
         h = np.rint(scaled)
-        high += np.int64(h)
-        low += np.int64(np.rint((scaled - h) * 1099511627776.0))
-        left += not inside
-    return high, low, left
+        rest = (scaled - h) * 1099511627776.0
+        m = np.rint(rest)
+        rest = (rest - m) * 1099511627776.0
+        n = np.rint(rest)
+        held = (abs(x[i]) < LIMIT) & (rest == n)
+        high += np.int64(h if held else 0.0)
+        middle += np.int64(m if held else 0.0)
+        low += np.int64(n if held else 0.0)
+        left += not held
+    return high, middle, low, left
+
+
+@kernel()
+def _is_held(x):
+    """Whether three limbs hold x exactly."""
+    scaled = x * 1048576.0
+    rest = (scaled - np.rint(scaled)) * 1099511627776.0
+    rest = (rest - np.rint(rest)) * 1099511627776.0
+    return (abs(x) < LIMIT) and (rest == np.rint(rest))
+
+
+@kernel()
+def tier_limbs(x, tiers, odd):
+    """Add the values that `limbs` left out to tiers[exponent/8, half of the mantissa]; at most 2²⁰ values.
+
+    A tier counts units of 2^(8·tier − 1075). odd: how many values were +∞, −∞ and NaN.
+    """
+    for i in range(x.size):
+        if _is_held(x[i]):
+            continue
+        bits = float_bits(x[i])
+        exponent = (bits >> 52) & 0x7FF
+        mantissa = bits & 0xFFFFFFFFFFFFF
+        if exponent == 0x7FF:
+            odd[2 if mantissa else (1 if bits < 0 else 0)] += 1
+            continue
+        if exponent:
+            mantissa |= 0x10000000000000
+        else:
+            exponent = np.int64(1)
+        shift = exponent & 7
+        low = (mantissa & 0x7FFFFFF) << shift
+        high = (mantissa >> 27) << shift
+        tiers[exponent >> 3, 0] += -low if bits < 0 else low
+        tiers[exponent >> 3, 1] += -high if bits < 0 else high
 
 
 # Terms of a binned sum: w, wp, wy, and with d = y − p also w², w²d, w²d².
@@ -61,11 +109,6 @@ def bin_limbs(p, y, w, bins, limbs, rows, spread):
 
 @kernel()
 def group_limbs(x, groups, limbs):
-    """Add each x to limbs[group, 0, :] and count the values that are too large; at most 2²⁰ values a call."""
-    left = 0
+    """Add each x, |x| < 2¹², to limbs[group, 0, :]; at most 2²⁰ values a call."""
     for i in range(x.size):
-        if abs(x[i]) < LIMIT:
-            _add_term(limbs, groups[i], 0, x[i])
-        else:
-            left += 1
-    return left
+        _add_term(limbs, groups[i], 0, x[i])

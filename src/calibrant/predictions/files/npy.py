@@ -6,31 +6,15 @@ import io
 import math
 import os
 import warnings
-from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy_format
 
 from calibrant.errors import FileError, plain, show, whole_number
+from calibrant.predictions.files.raw import Layout, check_text, fill
 
-CHUNK = 1 << 20
 LONGEST_HEADER = 10_000
-
-
-@dataclass(frozen=True)
-class Header:
-    """What a .npy stream says of itself."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    fortran: bool
-    offset: int
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that must follow the header."""
-        return math.prod(self.shape) * self.dtype.itemsize
 
 
 def memory_limit() -> int:
@@ -43,7 +27,7 @@ def memory_limit() -> int:
     return int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES")) * 3 // 4
 
 
-def read_header(stream: IO[bytes], where: str, available: int) -> Header:
+def read_header(stream: IO[bytes], where: str, available: int) -> Layout:
     """Read and check the header; `available` is the length of the whole stream in bytes."""
     readers: dict[bytes, Any] = {
         b"\x01\x00": npy_format.read_array_header_1_0,
@@ -73,66 +57,53 @@ def read_header(stream: IO[bytes], where: str, available: int) -> Header:
             where, expected="a NumPy array (.npy)", came=f"its header is unreadable ({_short(error)})",
             do="write it again with numpy.save",
         ) from error  # fmt: skip
-    header = Header(shape, dtype, fortran, content.tell())
-    _check(header, where, available)
-    return header
+    layout = Layout(shape, dtype, fortran, content.tell())
+    _check(layout, where, available)
+    return layout
 
 
-def _check(header: Header, where: str, available: int) -> None:
-    if header.dtype.hasobject or header.dtype.kind not in "biufUS":
+def _check(layout: Layout, where: str, available: int) -> None:
+    if layout.dtype.hasobject or layout.dtype.kind not in "biufUS":
         raise FileError(
             where,
             expected="an array of numbers or text",
-            came=f"its items are {show(header.dtype)}",
+            came=f"its items are {show(layout.dtype)}",
             do="save it as a numeric or string array (pickled objects are never loaded)",
         )
-    if header.nbytes > memory_limit():
+    if layout.nbytes != available - layout.offset:
+        raise FileError(
+            where,
+            expected=f"{layout.nbytes} bytes after the header, for shape {layout.shape}",
+            came=f"there are {available - layout.offset}",
+            do="the file is truncated or damaged: write it again",
+        )
+
+
+def check_size(nbytes: int, where: str) -> None:
+    """Refuse to unpack what would not fit into memory."""
+    if nbytes > memory_limit():
         raise FileError(
             where,
             expected=f"at most {memory_limit() / 2**30:.1f} GiB, three quarters of this machine's memory",
-            came=f"it unpacks to {header.nbytes / 2**30:.1f} GiB",
-            do="split it, or set CALIBRANT_MAX_BYTES if it is meant",
+            came=f"it unpacks to {nbytes / 2**30:.1f} GiB",
+            do="read it block by block with calibrant.scan, split it, or set CALIBRANT_MAX_BYTES if it is meant",
         )
-    if header.nbytes != available - header.offset:
+
+
+def read_body(stream: IO[bytes], layout: Layout, where: str) -> np.ndarray:
+    """Read exactly the bytes that the header promised, from where the stream stands."""
+    check_size(layout.nbytes, where)
+    flat = np.empty(math.prod(layout.shape), layout.dtype)
+    fill(stream, flat.view(np.uint8) if layout.nbytes else np.empty(0, np.uint8), where)
+    if stream.read(1):
         raise FileError(
             where,
-            expected=f"{header.nbytes} bytes after the header, for shape {header.shape}",
-            came=f"there are {available - header.offset}",
+            expected=f"{layout.nbytes} bytes after the header",
+            came="more follow",
             do="the file is truncated or damaged: write it again",
         )
-
-
-def read_body(stream: IO[bytes], header: Header, where: str) -> np.ndarray:
-    """Read exactly the bytes that the header promised."""
-    flat = np.empty(math.prod(header.shape), header.dtype)
-    view = flat.view(np.uint8) if header.nbytes else np.empty(0, np.uint8)
-    done = 0
-    while done < header.nbytes:
-        part = stream.read(min(CHUNK, header.nbytes - done))
-        if not part:
-            break
-        view[done : done + len(part)] = np.frombuffer(part, np.uint8)
-        done += len(part)
-    if done != header.nbytes or stream.read(1):
-        raise FileError(
-            where,
-            expected=f"{header.nbytes} bytes after the header",
-            came="more follow" if done == header.nbytes else f"only {done} came",
-            do="the file is truncated or damaged: write it again",
-        )
-    _check_text(flat, where)
-    return flat.reshape(header.shape, order="F" if header.fortran else "C")
-
-
-def _check_text(flat: np.ndarray, where: str) -> None:
-    """Strings are kept as code points, which a damaged file may hold of any size."""
-    if flat.dtype.kind != "U":
-        return
-    points = flat.view(np.dtype(np.uint32).newbyteorder(flat.dtype.byteorder))
-    if (points > 0x10FFFF).any():
-        raise FileError(
-            where, expected="text", came="it holds what is no character", do="the file is damaged: write it again"
-        )
+    check_text(flat, where)
+    return flat.reshape(layout.shape, order="F" if layout.fortran else "C")
 
 
 def _short(error: Exception) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import IO
@@ -14,17 +16,20 @@ import numpy as np
 
 from calibrant.errors import CalibrantError, FileError, plain
 from calibrant.predictions.files.npy import read_body, read_header
+from calibrant.predictions.files.raw import row_blocks, stream_blocks
 
 MOST_ARRAYS = 10_000
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One array: its shape and size in bytes are known, its values come on demand."""
+    """One array: its shape and size in bytes are known, its values come on demand, whole or some rows at a time."""
 
     shape: tuple[int, ...]
     nbytes: int
     load: Callable[[], np.ndarray]
+    blocks: Callable[[int, int], Iterator[np.ndarray]]
+    """blocks(axis, rows): successive blocks of that many rows along an axis, the last one shorter."""
 
 
 Store = dict[str, Entry]
@@ -32,7 +37,17 @@ Store = dict[str, Entry]
 
 def in_memory(arrays: dict[str, np.ndarray]) -> Store:
     """Arrays that are there already."""
-    return {key: Entry(array.shape, array.nbytes, lambda array=array: array) for key, array in arrays.items()}  # type: ignore[misc]
+    return {key: of_array(array) for key, array in arrays.items()}
+
+
+def of_array(array: np.ndarray) -> Entry:
+    """An array that is there already."""
+    return Entry(array.shape, array.nbytes, lambda: array, partial(_slices, array))
+
+
+def _slices(array: np.ndarray, axis: int, rows: int) -> Iterator[np.ndarray]:
+    for start in range(0, array.shape[axis], rows):
+        yield array[(slice(None),) * axis + (slice(start, start + rows),)]
 
 
 def npz_store(path: Path, stream: BufferedReader) -> Store:
@@ -58,21 +73,34 @@ def npz_store(path: Path, stream: BufferedReader) -> Store:
 
 
 def _npz_entry(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> Entry:
+    """One array of an archive. Its blocks are unpacked as they come, once for each member of the predictions."""
     where = f"{path.name}: {item.filename[:-4]}"
     with archive.open(item) as stream:
         header = read_header(stream, where, item.file_size)
 
     def load() -> np.ndarray:
-        try:
-            with archive.open(item) as stream:
-                fresh = read_header(stream, where, item.file_size)
-                return read_body(stream, fresh, where)
-        except CalibrantError:
-            raise
-        except Exception as error:
-            raise _unreadable(path, error) from error
+        with _guarded(path), archive.open(item) as stream:
+            fresh = read_header(stream, where, item.file_size)
+            return read_body(stream, fresh, where)
 
-    return Entry(header.shape, header.nbytes, load)
+    def blocks(axis: int, rows: int) -> Iterator[np.ndarray]:
+        with _guarded(path):
+            if header.fortran:
+                yield from _slices(load(), axis, rows)
+            else:
+                yield from stream_blocks(lambda: archive.open(item), header, axis, rows, where)
+
+    return Entry(header.shape, header.nbytes, load, blocks)
+
+
+@contextmanager
+def _guarded(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except CalibrantError:
+        raise
+    except Exception as error:
+        raise _unreadable(path, error) from error
 
 
 def folder_store(path: Path) -> Store:
@@ -99,7 +127,11 @@ def _npy_entry(file: Path) -> Entry:
 
     with file.open("rb") as stream:
         header = read_header(stream, str(file), file.stat().st_size)
-    return Entry(header.shape, header.nbytes, load)
+
+    def blocks(axis: int, rows: int) -> Iterator[np.ndarray]:
+        return row_blocks(lambda: file.open("rb", buffering=0), header, axis, rows, str(file))
+
+    return Entry(header.shape, header.nbytes, load, blocks)
 
 
 def fingerprint(path: Path) -> str:
