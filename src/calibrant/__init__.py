@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from calibrant.errors import CalibrantWarning as CalibrantWarning
     from calibrant.evaluation.evaluate import evaluate as evaluate
     from calibrant.evaluation.evaluate import measure as measure
+    from calibrant.evaluation.evaluate import score_rows as score_rows
     from calibrant.evaluation.result import Evaluation as Evaluation
     from calibrant.predictions.classification import Classification as Classification
     from calibrant.predictions.files.reading import read as read
+    from calibrant.predictions.files.stream import Stream as Stream
+    from calibrant.predictions.files.stream import scan as scan
     from calibrant.predictions.files.writing import write as write
     from calibrant.predictions.judged import Judged as Judged
+    from calibrant.predictions.regression import Regression as Regression
     from calibrant.registry import metrics as metrics
     from calibrant.registry.estimate import Estimate as Estimate
 
@@ -34,10 +38,14 @@ _HOMES = {
     "Estimate": "calibrant.registry.estimate",
     "Evaluation": "calibrant.evaluation.result",
     "Judged": "calibrant.predictions.judged",
+    "Regression": "calibrant.predictions.regression",
+    "Stream": "calibrant.predictions.files.stream",
     "evaluate": "calibrant.evaluation.evaluate",
     "measure": "calibrant.evaluation.evaluate",
     "metrics": "calibrant.registry",
     "read": "calibrant.predictions.files.reading",
+    "scan": "calibrant.predictions.files.stream",
+    "score_rows": "calibrant.evaluation.evaluate",
     "write": "calibrant.predictions.files.writing",
 }
 

@@ -160,7 +160,7 @@ FILES = {
     "declares-terabytes": (lambda f: ["evaluate", archive(f, logits=npy((2**40, 3), b""))], "bytes after the header"),
     "declares-terabytes-twice": (
         lambda f: ["evaluate", archive(f, declared=2**43 + 128, logits=npy((2**40,), bytes(1 << 20)))],
-        "GiB",
+        "bytes after the header",
     ),
     "declares-an-endless-shape": (lambda f: ["evaluate", archive(f, logits=npy((2**70, 3), b""))], "logits"),
     "endless-empty-text": (folder_of(labels=npy((2**40,), b"", "<U0")), "labels.npy"),
@@ -242,7 +242,7 @@ ARRAYS = {
     "text-for-scores": (npz(logits=LOGITS.astype(str)), "real numbers"),
     "both-logits-and-probs": (npz(logits=LOGITS, probs=PROBS), "logits, probs"),
     "no-scores": (npz(logits=None), "'labels'"),
-    "regression": (npz(logits=None, labels=None, mean=LOGITS[:, 0], std=PROBS[:, 0]), "regression"),
+    "mean-without-spread": (npz(logits=None, labels=None, mean=LOGITS[:, 0]), "exactly one of std and var"),
     "confidence-above-one": (npz(confidence=np.full(N, 90.0), correct=LABELS > 0), "90.0"),
     "confidence-below-zero": (npz(confidence=np.full(N, -0.1), correct=LABELS > 0), "-0.1"),
     "confidence-nan": (npz(confidence=np.full(N, np.nan), correct=LABELS > 0), "nan"),

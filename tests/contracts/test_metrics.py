@@ -37,6 +37,22 @@ def judged(members, weighted):
     return cal.Judged.from_confidence(np.round(rng.random((members, N)), 2), rng.integers(0, 2, N), weights=weights)
 
 
+def regression(kind, weighted, members=1, dtype=np.float64):
+    """Numbers in tenths, so that samples and outcomes are tied."""
+    rng = np.random.default_rng(members)
+    mean = np.round(rng.normal(size=(members, N)), 1).astype(dtype)
+    std = (0.1 + np.round(rng.exponential(size=(members, N)), 1)).astype(dtype)
+    y = np.round(mean.mean(axis=0) + rng.normal(size=N), 1).astype(dtype)
+    known = {"y": y, "weights": rng.exponential(size=N) if weighted else None}
+    if kind == "gaussian":
+        return cal.Regression.from_gaussian(mean, std, **known)
+    if kind == "samples":
+        draws = np.round(mean[0] + std[0] * rng.normal(size=(11, N)), 1).astype(dtype)
+        return cal.Regression.from_samples(draws, **known)
+    levels = np.array([0.025, 0.25, 0.5, 0.975])
+    return cal.Regression.from_quantiles(mean[0][:, None] + (levels - 0.5).astype(dtype), levels, **known)
+
+
 def examples(weighted):
     """Enough kinds of input that every metric applies to one of them, each kernel being used."""
     return [
@@ -48,6 +64,10 @@ def examples(weighted):
         classification(60, 3, weighted),
         judged(1, weighted),
         judged(2, weighted),
+        regression("gaussian", weighted),
+        regression("gaussian", weighted, members=3),
+        regression("samples", weighted),
+        regression("quantiles", weighted),
     ]
 
 
@@ -120,6 +140,16 @@ def test_float32_agrees_with_float64(name, weighted):
     """The same float32 numbers in both precisions; no probability is at a bin edge."""
     spec, _ = cases(name)
     tried = 0
+    for kind, members in [("gaussian", 3), ("samples", 1)]:
+        narrow = regression(kind, weighted, members, np.float32)
+        if spec.metric.lacks(spec, narrow) is None:
+            tried += 1
+            wide = narrow
+            for key in ("y", "mean", "std", "samples"):
+                if getattr(wide, key) is not None:
+                    wide = replace(wide, **{key: getattr(wide, key).astype(np.float64)})
+            a, b = (cal.measure(p, [spec.text])[spec.text] for p in (narrow, wide))
+            assert a == pytest.approx(b, abs=1e-12)
     for classes, members, kind in [(2, 2, "logits"), (2, 2, "probs"), (10, 1, "logits"), (60, 3, "logits")]:
         rng = np.random.default_rng([classes, members])
         z = (2 * rng.normal(size=(members, N, classes))).astype(np.float32)
@@ -186,8 +216,10 @@ def test_merging_parts_equals_adding_all_rows(name, weighted):
 
 @pytest.mark.parametrize("name", METRICS)
 def test_labels_that_are_missing_are_a_reason_not_a_fault(name):
-    spec, _ = cases(name)
+    spec, found = cases(name)
     unlabelled = cal.Classification.from_logits(EXAMPLES[False][0].scores)
+    if found[0].task == "regression":
+        unlabelled = replace(found[0], y=None)
     reason = METRICS[name].lacks(spec, unlabelled)
     if reason is None:
         assert math.isfinite(cal.measure(unlabelled, [spec.text])[spec.text])
@@ -208,7 +240,8 @@ def test_threads_change_no_bit(members, n, classes, dtype):
     z = rng.standard_normal((members, n, classes), np.float32).astype(dtype)
     predictions = cal.Classification.from_logits(z, rng.integers(0, classes, n), weights=rng.random(n) + 0.5)
     assert z.size >= 1 << 20
-    specs = [name for name in METRICS if name != "top_k"] + ["top_k(k=1)", "brier_reliability(by=predicted_class)"]
+    classes_only = [name for name, metric in METRICS.items() if "classification" in metric.tasks]
+    specs = [name for name in classes_only if name != "top_k"] + ["top_k(k=1)", "brier_reliability(by=predicted_class)"]
     one, *others = (cal.evaluate(predictions, specs, resamples=20, threads=threads).dumps() for threads in (1, 2, 5))
     assert all(other == one for other in others)
 

@@ -257,7 +257,7 @@ def test_access_by_name_with_hints():
 
 @pytest.mark.parametrize("wrong", [None, 3, [], {}, [1, 2], np.zeros((3, 3)), "file.npz"])
 def test_what_is_not_predictions(wrong):
-    with pytest.raises(cal.CalibrantError, match="Classification or Judged"):
+    with pytest.raises(cal.CalibrantError, match="Classification, Judged or Regression"):
         cal.evaluate(wrong)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.calibration import consistency
 from calibrant.errors import ShapeError, UsageError
-from calibrant.registry import kept
 
 
 def all_right(n=60):
@@ -54,7 +54,7 @@ def test_the_band_of_many_rows_agrees_with_redrawing_every_row(monkeypatch, norm
     predictions = cal.Judged.from_confidence(p, rng.random(len(p)) < p)
     spec = "ece" if norm == "l1" else "ece(norm=max)"
     exact = cal.evaluate(predictions, [spec], resamples=4000)[spec]
-    monkeypatch.setattr(kept, "NORMAL_ABOVE", 100)
+    monkeypatch.setattr(consistency, "NORMAL_ABOVE", 100)
     fast = cal.evaluate(predictions, [spec], resamples=4000, seed=1)[spec]
     assert fast.null_high <= 1.0
     assert fast.null_high == pytest.approx(exact.null_high, rel=0.08)
@@ -129,7 +129,7 @@ def test_probabilities_called_logits_and_labels_from_one_are_noted():
 
 @pytest.mark.parametrize("wrong", [np.zeros((3, 2)), {"a": np.zeros((3, 2))}, [1, 2], [], 7])
 def test_what_are_no_predictions_is_refused_in_words(wrong):
-    with pytest.raises(UsageError, match="Classification or Judged"):
+    with pytest.raises(UsageError, match="Classification, Judged or Regression"):
         cal.evaluate(wrong)
-    with pytest.raises(UsageError, match="Classification or Judged"):
+    with pytest.raises(UsageError, match="Classification, Judged or Regression"):
         cal.measure(wrong)

@@ -6,7 +6,7 @@ import pytest
 import calibrant as cal
 
 N = 150
-METRICS = [name for name, m in cal.metrics().items() if name not in ("top_k", "energy")]
+METRICS = [name for name, m in cal.metrics().items() if "classification" in m.tasks and name not in ("top_k", "energy")]
 SPECS = [*METRICS, "energy", "top_k(k=1)", "ece(binning=mass)", "ece(norm=l2)", "ece(of=1)", "nll(clip=0.2)",
          "brier_reliability(by=predicted_class)"]  # fmt: skip
 PARTS = ("value", "low", "high", "null_low", "null_high", "p_value")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.kernels.exact import BLOCK, carry, floats
+from calibrant.kernels.exact import BLOCK, GroupSums, carry, floats
 from calibrant.kernels.loops.sums import TERMS, bin_limbs
 
 SHRINKAGE_ROWS = 2.0
@@ -84,6 +84,53 @@ class BinTable:
         scale = self.rows / (self.rows + SHRINKAGE_ROWS)
         mean_square = self.ww / np.where(self.rows > 0, self.rows, 1)
         return np.where(self.w > 0, (squares + steady * mean_square) * scale, 0.0) / self.w.sum() ** 2
+
+
+class UnitSums:
+    """Sums of each unit in each bin: Σ w(y − p) and Σ w, for the covariance of gaps between dependent rows."""
+
+    def __init__(self, bins: int) -> None:
+        """No rows yet."""
+        self.bins = bins
+        self.gaps, self.weights = GroupSums(), GroupSums()
+
+    def add(self, p: np.ndarray, y: np.ndarray, w: np.ndarray | None, bins: np.ndarray, units: np.ndarray) -> None:
+        """Take in more rows."""
+        place = units * self.bins + bins
+        self.gaps.add(y - p if w is None else (y - p) * w, place)
+        self.weights.add(np.ones(len(p)) if w is None else w, place)
+
+    def merge(self, other: UnitSums) -> None:
+        """Take in what another has seen."""
+        self.gaps.merge(other.gaps)
+        self.weights.merge(other.weights)
+
+    def _tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """Both sums (U, B) of the units that have rows."""
+        gaps, weights = (self._table(sums) for sums in (self.gaps, self.weights))
+        seen = weights.any(axis=1)
+        return gaps[seen], weights[seen]
+
+    def _table(self, sums: GroupSums) -> np.ndarray:
+        values = sums.values()
+        units = -(-max(self.gaps.groups, self.weights.groups) // self.bins)
+        return np.append(values, np.zeros(units * self.bins - len(values))).reshape(units, self.bins)
+
+    def units(self) -> int:
+        """The number of units seen."""
+        return len(self._tables()[0])
+
+    def covariance(self, table: BinTable) -> np.ndarray:
+        """Covariance (B, B) of the signed gaps when whole units are drawn, steadied by two pseudo-units a bin."""
+        filled = np.where(table.w > 0, table.w, 1.0)
+        gap, mean_p = (table.wy - table.wp) / filled, table.wp / filled
+        gaps, weights = self._tables()
+        residual, units = gaps - gap * weights, len(gaps)
+        steady = SHRINKAGE_ROWS * np.clip(mean_p * (1 - mean_p), 0.0, None) * (weights**2).sum(axis=0)
+        present = (weights > 0).sum(axis=0)
+        covariance = np.einsum("ub,uc->bc", residual, residual) * units / max(units - 1, 1)
+        covariance += np.diag(steady / np.where(present > 0, present, 1))
+        return covariance / table.w.sum() ** 2
 
 
 Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]

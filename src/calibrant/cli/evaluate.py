@@ -41,6 +41,12 @@ def command(
     prob: inputs.Prob = None,
     confidence: inputs.Confidence = None,
     correct: inputs.Correct = None,
+    y: inputs.Y = None,
+    mean: inputs.Mean = None,
+    std: inputs.Std = None,
+    var: inputs.Var = None,
+    samples: inputs.Samples = None,
+    quantiles: inputs.Quantiles = None,
     json_path: Annotated[
         str | None,
         typer.Option("--json", help="Write the evaluation as JSON; '-' prints it.", metavar="OUT|-"),
@@ -48,20 +54,28 @@ def command(
     html_path: Annotated[str | None, typer.Option("--html", help="Write a page.", metavar="OUT")] = None,
     form: Annotated[str, typer.Option("--format", help="table, json, csv, markdown or latex.")] = "table",
     strict: inputs.Strict = False,
+    blocks: inputs.Blocks = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Judge predictions: every metric that applies, with its interval and what a calibrated model would give."""
     from calibrant.cli.output import check_format, progress_bar, refuse_warnings, write_outputs
     from calibrant.evaluation.evaluate import evaluate
     from calibrant.predictions import Classification
+    from calibrant.predictions.files.stream import Stream
 
     form = check_format(form)
     predictions = inputs.read_all(
-        files, labels=labels, probs=probs, logits=logits, log_probs=log_probs, prob=prob,
-        confidence=confidence, correct=correct, strict=strict,
+        files,
+        {
+            "labels": labels, "probs": probs, "logits": logits, "log_probs": log_probs, "prob": prob,
+            "confidence": confidence, "correct": correct, "y": y, "mean": mean, "std": std, "var": var,
+            "samples": samples, "quantiles": quantiles,
+        },
+        strict=strict,
+        blocks=blocks,
     )  # fmt: skip
     if soft:
-        predictions = [p.with_soft_labels() if isinstance(p, Classification) else p for p in predictions]
+        predictions = [p.with_soft_labels() if isinstance(p, Classification | Stream) else p for p in predictions]
     with progress_bar(quiet) as progress:
         evaluation = evaluate(
             predictions, metrics, by=by or (), units=units, level=level, resamples=resamples, seed=seed,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from calibrant.predictions import Classification, Judged
+    from calibrant.evaluation.passes import Input
 
 Labels = Annotated[str | None, typer.Option("--labels", help="Tables: the column of labels.", metavar="COL")]
 Probs = Annotated[str | None, typer.Option("--probs", help="Tables: columns of probabilities.", metavar="'p_*'")]
@@ -25,27 +25,51 @@ Correct = Annotated[
     str | None,
     typer.Option("--correct", help="Tables: whether the answer was right.", metavar="COL"),
 ]
+Y = Annotated[str | None, typer.Option("--y", help="Tables, regression: what came true.", metavar="COL")]
+Mean = Annotated[
+    str | None,
+    typer.Option("--mean", help="Tables, regression: predicted mean; with '*', of members.", metavar="COL"),
+]
+Std = Annotated[
+    str | None,
+    typer.Option("--std", help="Tables, regression: predicted standard deviation.", metavar="COL"),
+]
+Var = Annotated[str | None, typer.Option("--var", help="Tables, regression: predicted variance.", metavar="COL")]
+Samples = Annotated[
+    str | None,
+    typer.Option("--samples", help="Tables, regression: columns of draws.", metavar="'s_*'"),
+]
+Quantiles = Annotated[
+    str | None,
+    typer.Option("--quantiles", help="Tables, regression: columns named after their levels.", metavar="'q_*'"),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Make warnings errors.")]
+Blocks = Annotated[
+    bool, typer.Option("--blocks", help="Read block by block, as is done with large inputs, whatever the size.")
+]
+IN_MEMORY = 1 << 28
+"""Bytes up to which an input is read at once."""
 
 
-def read_all(
-    files: list[str],
-    *,
-    labels: str | None,
-    probs: str | None,
-    logits: str | None,
-    log_probs: str | None,
-    prob: str | None,
-    confidence: str | None,
-    correct: str | None,
-    strict: bool,
-) -> list[Classification | Judged]:
-    """Read every file that was named, with the column options."""
-    from calibrant.predictions.files.reading import Source, read_source
+def read_all(files: list[str], columns: dict[str, str | None], *, strict: bool, blocks: bool = False) -> list[Input]:
+    """Every input that was named, with the column options: read at once, or left in its files where it is large."""
+    from calibrant.predictions.files.shards import Source
     from calibrant.predictions.files.tables import ColumnOptions
 
-    options = ColumnOptions(
-        labels=labels, logits=logits, log_probs=log_probs, probs=probs, prob=prob,
-        confidence=confidence, correct=correct,
-    )  # fmt: skip
-    return [read_source(Source.parse(file), options, strict=strict) for file in files]
+    options = ColumnOptions(**columns)
+    return [_read(Source.parse(file), options, strict, blocks) for file in files]
+
+
+def _read(source, options, strict: bool, blocks: bool) -> Input:  # type: ignore[no-untyped-def]
+    from calibrant.predictions.files.reading import read_source
+    from calibrant.predictions.files.shards import TEXT, shards_of
+    from calibrant.predictions.files.stream import scan_source
+
+    paths = shards_of(source.path)
+    text = paths[0].suffix.lower() in TEXT
+    if text and not blocks and sum(path.stat().st_size for path in paths if path.exists()) <= IN_MEMORY:
+        return read_source(source, options, strict=strict)
+    stream = scan_source(source, options, strict=strict)
+    if blocks or stream.nbytes > IN_MEMORY:
+        return stream
+    return read_source(source, options, strict=strict)

@@ -90,7 +90,7 @@ def render(evaluation: Evaluation, form: str) -> str:
 
 
 @contextmanager
-def progress_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+def progress_bar(quiet: bool) -> Iterator[Callable[[str, float, float], None] | None]:
     """A bar over inputs, on a terminal only; it is gone when the work is done."""
     if quiet or not sys.stderr.isatty():
         yield None
@@ -102,7 +102,7 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting (the first run compiles)", total=None)
 
-        def advance(what: str, done: int, total: int) -> None:
+        def advance(what: str, done: float, total: float) -> None:
             bar.update(task, description=plain(what, 60), completed=done, total=total)
 
         yield advance

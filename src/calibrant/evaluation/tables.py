@@ -13,7 +13,8 @@ from calibrant.evaluation.result import Evaluation, Result
 from calibrant.registry.estimate import Estimate
 
 ARROWS = {"lower": " ↓", "higher": " ↑"}
-GROUP_METRICS = ("accuracy", "nll", "brier", "ece", "entropy", "mutual_information")
+GROUP_METRICS = ("accuracy", "mse", "mae", "nll", "crps", "interval_score", "pit", "brier", "ece", "entropy",
+                 "mutual_information")  # fmt: skip
 MOST_GROUP_COLUMNS = 6
 FIELDS = ("value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value")
 
@@ -135,6 +136,8 @@ def _title(evaluation: Evaluation, result: Result) -> str:
     parts = [result.input, f"{facts['n']} rows"]
     if facts["members"] > 1:
         parts.append(f"{facts['members']} members")
+    if "samples" in facts:
+        parts.append(f"{facts['samples']} samples")
     if "classes" in facts:
         parts.append(f"{facts['classes']} classes")
     return " · ".join(parts)

@@ -112,26 +112,26 @@ class GroupSums:
             self._add_tier(k, np.ldexp(x[inside], -TIER_BITS * k), groups[inside])
 
     def _add_tier(self, tier: int, x: np.ndarray, groups: np.ndarray) -> None:
-        limbs = self._tier(tier)
+        held = self._tier(tier)
         for start in range(0, len(x), BLOCK):
             part = slice(start, start + BLOCK)
-            group_limbs(x[part], groups[part], limbs)
-            carry(limbs)
+            group_limbs(x[part], groups[part], held)
+            carry(held)
 
     def _tier(self, tier: int) -> np.ndarray:
         """The limbs of a tier, long enough for every group that is known."""
-        limbs = self.tiers.get(tier, np.zeros((0, 1, 2), np.int64))
-        missing = self.groups - len(limbs)
-        self.tiers[tier] = np.concatenate([limbs, np.zeros((missing, 1, 2), np.int64)]) if missing else limbs
+        held = self.tiers.get(tier, np.zeros((0, 1, 2), np.int64))
+        missing = self.groups - len(held)
+        self.tiers[tier] = np.concatenate([held, np.zeros((missing, 1, 2), np.int64)]) if missing else held
         return self.tiers[tier]
 
     def merge(self, other: GroupSums) -> None:
         """Add the sums of another to these, group by group."""
         self.groups = max(self.groups, other.groups)
         self.odd += other.odd
-        for tier, limbs in other.tiers.items():
+        for tier, theirs in other.tiers.items():
             mine = self._tier(tier)
-            mine[: len(limbs)] += limbs
+            mine[: len(theirs)] += theirs
             carry(mine)
 
     def values(self) -> np.ndarray:

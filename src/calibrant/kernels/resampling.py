@@ -12,6 +12,7 @@ from calibrant.kernels.philox import key_of
 CONSISTENCY = 1
 INVERSION = 2
 RANKING = 3
+RARE = 4
 
 
 def redraw_bins(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from calibrant.kernels.loops import extras as extra_loops
 from calibrant.kernels.loops import members as member_loops
 from calibrant.kernels.loops import softmax as loops
 from calibrant.kernels.loops import tiles
-from calibrant.predictions import Classification, Judged
+from calibrant.kernels.regression_rows import regression_rows
+from calibrant.predictions import Classification, Judged, Regression
 from calibrant.predictions.checking import SUM_TOLERANCE, check_scores
 
 NO_LABELS = np.empty(0, np.int64)
@@ -64,13 +66,13 @@ class Rows:
 
 
 def rows_of(
-    predictions: Classification | Judged,
+    predictions: Classification | Judged | Regression,
     wanted: frozenset[Hashable] = frozenset(),
     *,
     threads: int | None = None,
     block_rows: int | None = None,
     light: bool = False,
-) -> Rows:
+) -> Any:
     """The record of all rows; a light one may lack entropy and Σp² (NaN).
 
     wanted: MARGIN, RANK, MEAN (the averaged prediction (N, C) of several members), ("class", k), which leaves p_k there
@@ -79,6 +81,8 @@ def rows_of(
     """
     if isinstance(predictions, Judged):
         return _judged_rows(predictions)
+    if isinstance(predictions, Regression):
+        return regression_rows(predictions, wanted, threads=threads, block_rows=block_rows)
     return _Pass(predictions, wanted, threads, light).run(block_rows)
 
 

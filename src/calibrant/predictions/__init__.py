@@ -3,5 +3,6 @@
 from calibrant.predictions.base import Note, Predictions, RowInfo
 from calibrant.predictions.classification import Classification
 from calibrant.predictions.judged import Judged
+from calibrant.predictions.regression import Regression
 
-__all__ = ["Classification", "Judged", "Note", "Predictions", "RowInfo"]
+__all__ = ["Classification", "Judged", "Note", "Predictions", "Regression", "RowInfo"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -90,12 +91,12 @@ def as_column(value: Any, what: str, n: int) -> np.ndarray:
     return array
 
 
-def as_weights(value: Any, n: int) -> np.ndarray:
-    """Sampling weights: finite, not negative, not all zero; float64."""
+def as_weights(value: Any, n: int, *, some: bool = True) -> np.ndarray:
+    """Sampling weights: finite, not negative, with `some` not all zero; float64."""
     weights = as_floats(as_column(value, "weights", n), "weights").astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         total = (weights**2).sum()
-    if not np.isfinite(weights).all() or (weights < 0).any() or not 0 < total < np.inf:
+    if not np.isfinite(weights).all() or (weights < 0).any() or not (0 if some else -1) < total < np.inf:
         raise ValuesError(
             "weights",
             expected="finite numbers of at least 0, not all 0, whose squares can be summed",
@@ -103,6 +104,12 @@ def as_weights(value: Any, n: int) -> np.ndarray:
             do="drop the rows that should not count, or mend the weights",
         )
     return weights
+
+
+def unit_of(weights: np.ndarray) -> float:
+    """The power of two by which weights are divided before they are summed, so that they are below 2."""
+    largest = float(weights.max())
+    return 2.0 ** math.floor(math.log2(largest)) if 0 < largest < math.inf else 1.0
 
 
 def as_names(value: Any, what: str, count: int) -> tuple[str, ...]:

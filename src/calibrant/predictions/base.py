@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -11,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.errors import ShapeError, UsageError, ValuesError, did_you_mean, plain, show
-from calibrant.predictions.arrays import as_column, as_weights
+from calibrant.predictions.arrays import as_column, as_weights, unit_of
 
 RESERVED = [
     "logits",
@@ -59,6 +58,8 @@ class RowInfo:
     name: str = "predictions"
     sha256: str | None = None
     notes: tuple[Note, ...] = ()
+    origin: str = ""
+    """Where a block was read, to be said with what is refused in it."""
 
     @classmethod
     def build(
@@ -86,7 +87,7 @@ class RowInfo:
             n=n,
             ids=None if ids is None else as_column(ids, "ids", n),
             weights=weights,
-            weight_unit=1.0 if weights is None else 2.0 ** math.floor(math.log2(weights.max())),
+            weight_unit=1.0 if weights is None else unit_of(weights),
             columns={k: as_column(v, f"column {show(k)}", n) for k, v in columns.items()},
             meta=_as_meta(meta or {}),
             name=name,
@@ -114,7 +115,7 @@ def _as_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Predictions:
-    """Rows of predictions with what is known about them; `Classification` and `Judged` are such."""
+    """Rows of predictions with what is known about them; `Classification`, `Judged` and `Regression` are such."""
 
     info: RowInfo
     task: str
@@ -146,6 +147,24 @@ class Predictions:
     def columns(self) -> Mapping[str, np.ndarray]:
         """The (N,) columns by which rows can be sliced."""
         return self.info.columns
+
+    @property
+    def sha256(self) -> str | None:
+        """SHA-256 of the file that these predictions were read from."""
+        return self.info.sha256
+
+    @property
+    def example(self) -> Self:
+        """Predictions of the same make in memory: these. (A stream gives its first row.)"""
+        return self
+
+    def blocks(self, rows: int | None = None) -> Iterator[Self]:
+        """Successive rows, so many at a time; all of them at once without a number."""
+        if rows is None or rows >= self.n:
+            yield self
+            return
+        for start in range(0, self.n, rows):
+            yield self[start : start + rows]
 
     def _member_index(self, k: int) -> int:
         if not -self.members <= k < self.members:
@@ -211,13 +230,13 @@ class Predictions:
         return (self[row] for row in range(self.n))
 
     def column(self, name: str) -> np.ndarray:
-        """A column, `ids`, or `labels`, by name."""
+        """A column, `ids`, `labels` or `y`, by name."""
         known = dict(self.columns)
         if self.info.ids is not None:
             known["ids"] = self.info.ids
-        labels = getattr(self, "labels", None)
-        if labels is not None:
-            known["labels"] = labels
+        for key in ("labels", "y"):
+            if getattr(self, key, None) is not None:
+                known[key] = getattr(self, key)
         if name not in known:
             hint = did_you_mean(name, known) if known else "this input has none"
             raise UsageError(
@@ -230,18 +249,21 @@ class Predictions:
 
     def by(self, column: str, bins: int | None = None) -> Iterator[tuple[Any, Self]]:
         """The rows of each value of a column; with `bins`, of each of that many equally filled ranges."""
-        values = self.column(column)
-        if bins is not None:
-            names, place = _ranges(values, column, bins)
-        else:
-            levels, place = np.unique(values, return_inverse=True)
-            names = levels.tolist()
-        place = place.ravel()
+        names, place = groups_of(self.column(column), column, bins)
         order = np.argsort(place, kind="stable")
         for name, rows in zip(
             names, np.split(order, np.searchsorted(place[order], np.arange(1, len(names)))), strict=True
         ):
             yield name, self._take(rows)
+
+
+def groups_of(values: np.ndarray, column: str, bins: int | None = None) -> tuple[list[Any], np.ndarray]:
+    """The names of a column's groups in order, and the group of each row; with `bins`, of equally filled ranges."""
+    if bins is not None:
+        names, place = _ranges(values, column, bins)
+        return names, place.ravel()
+    levels, place = np.unique(values, return_inverse=True)
+    return levels.tolist(), place.ravel()
 
 
 def _ranges(values: np.ndarray, column: str, bins: int) -> tuple[list[str], np.ndarray]:

@@ -13,9 +13,10 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.errors import LabelsError, ShapeError, UsageError, ValuesError, show, whole_number
-from calibrant.predictions.arrays import SMALL, as_array, as_column, as_floats, as_names
+from calibrant.predictions.arrays import SMALL, as_array, as_floats, as_names
 from calibrant.predictions.base import Note, Predictions, RowInfo
 from calibrant.predictions.checking import SUM_TOLERANCE, check_scores
+from calibrant.predictions.labels import as_label_probs, as_labels, look_up
 
 BLOCK_ELEMENTS = 1 << 20
 
@@ -64,11 +65,13 @@ class Classification(Predictions):
         columns: Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
         name: str = "predictions",
+        check: bool = True,
     ) -> Classification:
         """Scores (N, C) or (M, N, C), or one number per row of a binary problem: (N,) or (M, N, 1).
 
         labels: (N,) whole numbers, or names that stand in `classes`; label_probs: (N, C) soft labels; weights: (N,)
-        sampling weights; columns: (N,) arrays to slice by. Without labels, what needs them is skipped.
+        sampling weights; columns: (N,) arrays to slice by. Without labels, what needs them is skipped. check: look at
+        every score now, unless there are many; they are looked at again when they are evaluated.
         """
         array = _with_members(as_floats(scores, kind), kind)
         members, n, width = array.shape
@@ -80,13 +83,13 @@ class Classification(Predictions):
         made = cls(
             kind=kind,
             scores=array,
-            labels=None if labels is None else _as_labels(labels, n, n_classes, names),
-            label_probs=None if label_probs is None else _as_label_probs(label_probs, n, n_classes),
+            labels=None if labels is None else as_labels(labels, n, n_classes, names),
+            label_probs=None if label_probs is None else as_label_probs(label_probs, n, n_classes),
             class_names=names,
             member_names=None if member_names is None else as_names(member_names, "member_names", members),
             info=RowInfo.build(n, ids=ids, weights=weights, columns=columns, meta=meta, name=name),
         )
-        if array.size <= SMALL:
+        if check and array.size <= SMALL:
             for start, block in made.score_blocks():
                 check_scores(block, kind, start)
             return made.with_notes(made._doubts())
@@ -104,7 +107,7 @@ class Classification(Predictions):
             )
         known.setdefault("name", type(estimator).__name__)
         values = np.asarray(estimator.classes_)
-        labels = None if y is None else _look_up(as_array(y, "y"), values)
+        labels = None if y is None else look_up(as_array(y, "y"), values)
         return cls.from_probs(estimator.predict_proba(X), labels, classes=values, **known)
 
     @classmethod
@@ -163,6 +166,10 @@ class Classification(Predictions):
             came=f"got {show(name)}",
             do="see `calibrant describe` for the classes of the input",
         )
+
+    def label_indices(self, labels: np.ndarray) -> np.ndarray:
+        """Labels, given as numbers or names, as the numbers of these classes."""
+        return as_labels(labels, len(labels), self.classes, self.class_names)
 
     # -------------------------------------------------------------------------------------- parts
     def member(self, k: int) -> Classification:
@@ -302,77 +309,6 @@ def _refuse_transposed(array: np.ndarray, labels: Any, kind: str) -> None:
         came=f"its shape {array.shape if members > 1 else (n, width)} looks like {given}",
         do="transpose it",
     )
-
-
-def _as_labels(value: Any, n: int, classes: int, names: tuple[str, ...] | None) -> np.ndarray:
-    labels = as_column(as_array(value, "labels"), "labels", n)
-    if labels.dtype.kind == "U":
-        return _named_labels(labels, names)
-    if labels.dtype.kind not in "biu":
-        raise LabelsError(
-            "labels",
-            expected="whole numbers, or names with `classes`",
-            came=f"its items are {labels.dtype}, such as {labels[0]}",
-            do="convert them with .astype(int)",
-        )
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= classes:
-        raise LabelsError(
-            "labels",
-            expected=f"numbers from 0 to {classes - 1} for {classes} classes",
-            came=f"they range from {low} to {high}",
-            do="count classes from 0, and drop rows without a label",
-        )
-    return labels.astype(np.int64)
-
-
-def _named_labels(labels: np.ndarray, names: tuple[str, ...] | None) -> np.ndarray:
-    if names is None:
-        raise LabelsError(
-            "labels",
-            expected="whole numbers, or names with `classes`",
-            came=f"they are text, such as {show(labels[0])}, and no classes are named",
-            do="pass classes in the order of the scores",
-        )
-    return _look_up(labels, np.array(names))
-
-
-def _look_up(labels: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The position of each label among the class values."""
-    place = {value: k for k, value in enumerate(values.tolist())}
-    found = [place.get(label, -1) for label in labels.tolist()]
-    if -1 in found:
-        row = found.index(-1)
-        raise LabelsError(
-            "labels",
-            expected=f"one of the {len(values)} classes",
-            came=f"row {row} is {show(labels[row])}",
-            do="name every class in `classes`, spelt alike",
-        )
-    return np.array(found, np.int64)
-
-
-def _as_label_probs(value: Any, n: int, classes: int) -> np.ndarray:
-    probs = as_floats(value, "label_probs").astype(np.float64)
-    if probs.shape != (n, classes):
-        raise ShapeError(
-            "label_probs",
-            expected=f"shape ({n}, {classes})",
-            came=f"its shape is {probs.shape}",
-            do="give one probability per row and class",
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = probs.sum(axis=1)
-    if not (probs >= 0).all() or not (np.abs(sums - 1) <= SUM_TOLERANCE).all():
-        row = int(np.argmax(~((probs >= 0).all(axis=1) & (np.abs(sums - 1) <= SUM_TOLERANCE))))
-        raise ValuesError(
-            "label_probs",
-            expected="rows of probabilities that sum to 1",
-            came=f"row {row} sums to {sums[row]:.6g} with smallest entry {probs[row].min():.6g}",
-            do="divide votes by their number",
-        )
-    rounding = probs.shape[1] * np.finfo(np.float64).eps
-    return np.where(np.abs(sums - 1)[:, None] <= rounding, probs, probs / sums[:, None])
 
 
 # ---------------------------------------------------------------------------------------- numbers

@@ -1,36 +1,39 @@
-"""What predictions are, in words for a terminal."""
+"""What predictions are, in words for a terminal; of those that stay in their files, block by block."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from calibrant.errors import plain
 from calibrant.predictions.classification import Classification
+from calibrant.predictions.files.stream import Stream
 from calibrant.predictions.judged import Judged
+from calibrant.predictions.regression import Regression, crossing_notes, levels_text
 
 MOST = 8
+InMemory = Classification | Judged | Regression
 
 
-def describe(predictions: Classification | Judged) -> str:
+def describe(predictions: InMemory | Stream) -> str:
     """One fact a line, names first."""
-    facts = _classification(predictions) if isinstance(predictions, Classification) else _judged(predictions)
-    info = predictions.info
-    if info.ids is not None:
-        facts["ids"] = f"{len(np.unique(info.ids))} distinct"
-    if info.weights is not None:
-        n_eff = info.weights.sum() ** 2 / (info.weights**2).sum()
-        facts["weights"] = f"{info.weights.min():g} to {info.weights.max():g}, effective rows {n_eff:.1f}"
-    for name, column in info.columns.items():
-        facts[f"column {name}"] = _column(column)
-    if info.meta:
-        facts["meta"] = json.dumps(dict(info.meta))
-    if info.sha256:
-        facts["sha256"] = info.sha256
-    for note in predictions.notes():
-        facts.setdefault("note", "")
-        facts["note"] = f"{facts['note']} {note.message}".strip()
+    example, seen = predictions.example, _Seen()
+    for block in predictions.blocks():
+        seen.add(block)
+    facts = seen.facts(example)
+    facts |= _rows(predictions)
+    if example.info.meta:
+        facts["meta"] = json.dumps(dict(example.info.meta))
+    if predictions.sha256:
+        facts["sha256"] = predictions.sha256
+    notes = [note.message for note in predictions.notes()]
+    if isinstance(predictions, Stream):
+        notes += [note.message for note in crossing_notes(predictions.name, seen.crossing, seen.n)]
+    if notes:
+        facts["note"] = " ".join(notes)
     width = max(len(plain(key, 40)) for key in facts)
     lines = [plain(predictions.name)] + [
         f"  {plain(key, 40):<{width}}  {plain(text, 400)}" for key, text in facts.items()
@@ -38,54 +41,114 @@ def describe(predictions: Classification | Judged) -> str:
     return "\n".join(lines)
 
 
-def _classification(p: Classification) -> dict[str, str]:
-    binary = p.scores.shape[2] == 1
-    facts = {
-        "task": "classification",
-        "scores": f"{p.kind} ({p.scores.dtype}){', one number per row: class 1 of a binary problem' if binary else ''}",
-        "rows": str(p.n),
-        "classes": str(p.classes) + (f": {_names(p.class_names)}" if p.class_names else ""),
-        "members": str(p.members) + (f": {_names(p.member_names)}" if p.member_names else ""),
-    }
-    low, high, deviation = _extremes(p)
-    facts["range"] = f"{low:.6g} to {high:.6g}"
-    if p.kind != "logits":
-        facts["row sums"] = f"1 within {deviation:.2g}"
-    facts["labels"] = _labels(p)
-    return facts
+def _rows(predictions: InMemory | Stream) -> dict[str, str]:
+    """What is known of the rows beside the predictions."""
+    facts = {}
+    if isinstance(predictions, Stream):
+        if len(predictions.plans) > 1:
+            first, last = predictions.plans[0].path.name, predictions.plans[-1].path.name
+            facts["shards"] = f"{len(predictions.plans)}, from {first} to {last}"
+        facts["size"] = f"{predictions.nbytes / 2**20:.1f} MiB, read block by block"
+        columns = {name: predictions.column(name) for name in predictions.columns}
+        return facts | {f"column {name}": _column(column) for name, column in columns.items()}
+    info = predictions.info
+    if info.ids is not None:
+        facts["ids"] = f"{len(np.unique(info.ids))} distinct"
+    if info.weights is not None:
+        n_eff = info.weights.sum() ** 2 / (info.weights**2).sum()
+        facts["weights"] = f"{info.weights.min():g} to {info.weights.max():g}, effective rows {n_eff:.1f}"
+    return facts | {f"column {name}": _column(column) for name, column in info.columns.items()}
 
 
-def _extremes(p: Classification) -> tuple[float, float, float]:
-    """Smallest and largest score, and the largest deviation of a row sum from one; block by block."""
-    low, high, deviation = np.inf, -np.inf, 0.0
-    for start in range(0, p.n, 1 << 14):
-        part = p[start : start + (1 << 14)]
-        for _, block in part.score_blocks():
-            low, high = min(low, float(block.min())), max(high, float(block.max()))
-            if p.kind != "logits":
-                values = block.astype(np.float64)
-                sums = (values if p.kind == "probs" else np.exp(values)).sum(axis=2)
-                deviation = max(deviation, float(np.abs(sums - 1).max()))
-    return low, high, deviation
+class _Seen:
+    """Ranges and counts over the blocks seen so far."""
 
+    def __init__(self) -> None:
+        self.n, self.crossing, self.right = 0, 0, 0
+        self.deviation = 0.0
+        self.ranges: dict[str, tuple[float, float]] = {}
+        self.counts: Any = 0
 
-def _labels(p: Classification) -> str:
-    if p.labels is not None:
-        counts = np.bincount(p.labels, minlength=p.classes)
+    def add(self, p: InMemory) -> None:
+        """Take in one block."""
+        self.n += p.n
+        if isinstance(p, Classification):
+            self._scores(p)
+            if p.labels is not None:
+                self.counts = self.counts + np.bincount(p.labels, minlength=p.classes)
+        elif isinstance(p, Judged):
+            self._range("confidence", p.confidence)
+            self.right += 0 if p.correct is None else int(p.correct.sum())
+        else:
+            self.crossing += p.crossing()
+            for key in ("y", "mean", "std", "samples", "quantiles"):
+                if getattr(p, key) is not None:
+                    self._range(key, getattr(p, key))
+
+    def _range(self, key: str, values: np.ndarray) -> None:
+        low, high = self.ranges.get(key, (np.inf, -np.inf))
+        self.ranges[key] = min(low, float(values.min())), max(high, float(values.max()))
+
+    def _scores(self, p: Classification) -> None:
+        """Smallest and largest score, and the largest deviation of a row sum from one."""
+        for start in range(0, p.n, 1 << 14):
+            for _, block in p[start : start + (1 << 14)].score_blocks():
+                self._range("range", block)
+                if p.kind != "logits":
+                    values = block.astype(np.float64)
+                    sums = (values if p.kind == "probs" else np.exp(values)).sum(axis=2)
+                    self.deviation = max(self.deviation, float(np.abs(sums - 1).max()))
+
+    def facts(self, example: InMemory) -> dict[str, str]:
+        """All of it in words; the example says what kind of predictions they are."""
+        if isinstance(example, Classification):
+            return self._classification(example)
+        if isinstance(example, Judged):
+            right = "unknown" if example.correct is None else f"{self.right / self.n:.4f} of the answers"
+            facts = {"task": "judged answers", "rows": str(self.n), "members": str(example.members)}
+            return facts | self._ranges() | {"correct": right}
+        facts = {"task": "regression", "predictions": _kind(example), "rows": str(self.n)}
+        if example.members > 1:
+            facts["members"] = _named(example.members, example.member_names)
+        return facts | self._ranges() | ({} if example.has_labels else {"y": "none: what needs it will be skipped"})
+
+    def _ranges(self) -> dict[str, str]:
+        return {key: f"{low:.6g} to {high:.6g}" for key, (low, high) in self.ranges.items()}
+
+    def _classification(self, p: Classification) -> dict[str, str]:
+        binary = ", one number per row: class 1 of a binary problem" if p.scores.shape[2] == 1 else ""
+        facts = {
+            "task": "classification",
+            "scores": f"{p.kind} ({p.scores.dtype}){binary}",
+            "rows": str(self.n),
+            "classes": _named(p.classes, p.class_names),
+            "members": _named(p.members, p.member_names),
+            **self._ranges(),
+        }
+        if p.kind != "logits":
+            facts["row sums"] = f"1 within {self.deviation:.2g}"
+        facts["labels"] = self._labels(p)
+        return facts
+
+    def _labels(self, p: Classification) -> str:
+        if p.labels is None:
+            return "soft labels" if p.label_probs is not None else "none: what needs labels will be skipped"
+        counts = self.counts
         text = f"{(counts > 0).sum()} of {p.classes} classes occur, {counts.min()} to {counts.max()} rows each"
         return text + (", soft labels too" if p.label_probs is not None else "")
-    return "soft labels" if p.label_probs is not None else "none: what needs labels will be skipped"
 
 
-def _judged(p: Judged) -> dict[str, str]:
-    right = "unknown" if p.correct is None else f"{p.correct.mean():.4f} of the answers"
-    return {
-        "task": "judged answers",
-        "rows": str(p.n),
-        "members": str(p.members),
-        "confidence": f"{p.confidence.min():.6g} to {p.confidence.max():.6g}",
-        "correct": right,
-    }
+def _kind(p: Regression) -> str:
+    if p.samples is not None:
+        return f"{len(p.samples)} samples a row ({p.samples.dtype})"
+    if p.levels is not None and p.quantiles is not None:
+        return f"quantiles ({p.quantiles.dtype}) at {len(p.levels)} levels: {levels_text(p.levels)}"
+    mixture = "mixtures of Gaussians, one from each member" if p.members > 1 else "Gaussian"
+    return f"{mixture} ({p.mean.dtype})"  # type: ignore[union-attr]
+
+
+def _named(count: int, names: tuple[str, ...] | None) -> str:
+    return str(count) + (f": {_names(names)}" if names else "")
 
 
 def _column(column: np.ndarray) -> str:
@@ -95,6 +158,6 @@ def _column(column: np.ndarray) -> str:
     return f"{len(values)} values: {_names(values.tolist())}"
 
 
-def _names(names: object) -> str:
-    items = [plain(str(name), 30) for name in list(names)]  # type: ignore[call-overload]
+def _names(names: Iterable[object]) -> str:
+    items = [plain(str(name), 30) for name in names]
     return ", ".join(items[:MOST]) + (", …" if len(items) > MOST else "")

@@ -16,9 +16,9 @@ PATTERN = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
 @cache
 def metrics() -> dict[str, Metric]:
     """Every metric by name, in the order in which tables show them."""
-    from calibrant.registry import calibration, decompositions, proper, ranking, uncertainty
+    from calibrant.registry import calibration, decompositions, proper, ranking, regression, uncertainty
 
-    families = (proper, calibration, ranking, uncertainty, decompositions)
+    families = (proper, calibration, ranking, uncertainty, decompositions, regression)
     return {metric.name: metric for family in families for metric in family.METRICS}
 
 

@@ -169,7 +169,7 @@ def _error_and_skewness(second: float, third: float, mass: float, n: int, floor:
 class Mean:
     """The mean of a row score, transformed at the end (√ for the root Brier score)."""
 
-    score: Callable[[Rows], np.ndarray]
+    score: Callable[[Any], np.ndarray]
     limits: Limits = (-math.inf, math.inf)
     transform: Callable[[float], float] = float
     moments: Moments = field(default_factory=Moments)

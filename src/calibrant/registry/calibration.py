@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from calibrant.registry.kept import BinnedError
-from calibrant.registry.metric import Metric, Option
+from calibrant.predictions import Classification, Judged
+from calibrant.registry.binned_error import BinnedError
+from calibrant.registry.kept import MassBinnedError
+from calibrant.registry.metric import Metric, Option, Spec
 from calibrant.registry.pairs import OF, pairs_of, wanted_class
+
+
+def _ece(spec: Spec, predictions: Classification | Judged) -> BinnedError | MassBinnedError:
+    kind = BinnedError if spec["binning"] == "width" else MassBinnedError
+    return kind(pairs_of(spec, predictions), bins=int(spec["bins"]), norm=str(spec["norm"]))
+
 
 ECE = Metric(
     name="ece",
@@ -21,7 +29,8 @@ ECE = Metric(
     bias="Plug-in, biased upwards: a perfect model is positive at any n (see the null band), by an amount that differs "
     "between models, bins and n. A lower bound of the calibration error in the limit.",
     cost="linear",
-    merge="rows",
+    merge="exact",
+    keeps_rows=lambda spec: spec["binning"] == "mass",
     interval="union of two test inversions (norm=max has none)",
     options=(
         Option("bins", 15, "number of bins", at_least=1, at_most=100_000),
@@ -31,12 +40,7 @@ ECE = Metric(
     ),
     wanted=wanted_class,
     light=True,
-    accumulate=lambda spec, predictions: BinnedError(
-        pairs_of(spec, predictions),
-        bins=int(spec["bins"]),
-        binning=str(spec["binning"]),
-        norm=str(spec["norm"]),
-    ),
+    accumulate=_ece,
 )
 
 METRICS = (ECE,)

@@ -1,4 +1,4 @@
-"""Reductions of pairs (p, y) that keep a few numbers a row: binned errors, rankings, the bin-free decomposition.
+"""Reductions of pairs (p, y) that keep a few numbers a row: bins of equal mass, rankings, the bin-free decomposition.
 
 Rows are sorted before anything random is drawn or any float is summed, so that their order does not matter.
 """
@@ -6,25 +6,18 @@ Rows are sorted before anything random is drawn or any float is summed, so that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from calibrant import intervals
-from calibrant.calibration.binned import NORMS, SHRINKAGE_ROWS, BinSums, BinTable
 from calibrant.calibration.binning import assign
-from calibrant.calibration.inversion import union_of_inversions
-from calibrant.intervals import NONE
-from calibrant.kernels.exact import GroupSums
-from calibrant.kernels.philox import normals
-from calibrant.kernels.resampling import CONSISTENCY, ranking_replicates, ranking_scores, redraw_bins
+from calibrant.kernels.resampling import ranking_replicates, ranking_scores
 from calibrant.kernels.rows import Rows
 from calibrant.registry.accumulators import counting
+from calibrant.registry.binned_error import BinnedError, Pairs
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.scores.decomposition import corp
-
-Pairs = Callable[[Rows], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass
@@ -43,8 +36,8 @@ class Kept:
         del spread
         p, y, w, units = counting(rows.weights, *self.pairs(rows), rows.weights, rows.units)
         self.n += rows.n
-        self.p.append(p)
-        self.y.append(y)
+        self.p.append(np.array(p))  # a view would keep all of its record alive
+        self.y.append(y.astype(bool) if ((y == 0) | (y == 1)).all() else y)  # an eighth of the memory
         self.w.append(w)
         self.units.append(units)
 
@@ -56,7 +49,8 @@ class Kept:
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
         """p, y, weights and units of all rows seen."""
-        parts = (self.p, self.y, self.w, self.units)
+        y = [part.astype(np.float64) for part in self.y]
+        parts = (self.p, y, self.w, self.units)
         return tuple(_joined(part) for part in parts)  # type: ignore[arg-type, return-value]
 
 
@@ -66,118 +60,20 @@ def _joined(parts: list[np.ndarray | None]) -> np.ndarray | None:
     return np.concatenate([part for part in parts if part is not None])
 
 
-NORMAL_ABOVE = 1 << 18
-"""Rows beyond which the null band takes the normal limit of a well filled bin's sum instead of redrawing its rows."""
-THIN = 25.0
-"""Variance of a bin's number of hits below which it is not well filled."""
-
-
 @dataclass
-class BinnedError(Kept):
-    """ECE of pairs (p, y) with its test-inversion interval, null band and p-value."""
+class MassBinnedError(Kept):
+    """ECE over bins of equal mass, which are known only when all rows are."""
 
     bins: int = 15
-    binning: str = "width"
     norm: str = "l1"
 
     def result(self, settings: Settings) -> Estimate:
         """The plug-in value with what a calibrated model would give beside it."""
         p, y, w, units = self.arrays()
-        bins, edges = assign(p, self.bins, self.binning, w)
-        n_bins = len(edges) - 1
-        sums = BinSums(n_bins, spread=settings.intervals)
-        sums.add(p, y, w, bins)
-        table = sums.table()
-        statistic = NORMS[self.norm]
-        value = float(statistic(table.signed, table.share))
-        if not settings.intervals:
-            return Estimate.of(value, self.n)
-        covariance = table.variance() if units is None else _unit_covariance(p, y, w, bins, units, table)
-        null: dict[str, float] = {}
-        if units is None and ((y == 0) | (y == 1)).all():
-            null = self._null(p, w, bins, table, value, settings)
-        interval = NONE
-        if self.norm != "max" and (units is None or (units != units[0]).any()):
-            interval = union_of_inversions(
-                table.signed, table.share, covariance, statistic,
-                level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=null.get("null_high"),
-            )  # fmt: skip
-        return Estimate.of(value, self.n, interval, settings, (0.0, 1.0), **null)
-
-    def _null(
-        self,
-        p: np.ndarray,
-        w: np.ndarray | None,
-        bins: np.ndarray,
-        table: BinTable,
-        value: float,
-        settings: Settings,
-    ) -> dict[str, float]:
-        """Labels redrawn from the predictions (Bröcker & Smith 2007): the band, and the share of values as large."""
-        signed = _redrawn_gaps(p, w, bins, table, settings)
-        drawn = NORMS[self.norm](signed, table.share)
-        low, high = np.quantile(drawn, [0.5 - settings.level / 2, 0.5 + settings.level / 2])
-        exceeding = float((drawn >= value * (1 - 1e-12)).sum())
-        return {
-            "null_low": float(low),
-            "null_high": float(high),
-            "p_value": (exceeding + 1) / (len(drawn) + 1),
-        }
-
-
-def _redrawn_gaps(
-    p: np.ndarray, w: np.ndarray | None, bins: np.ndarray, table: BinTable, settings: Settings
-) -> np.ndarray:
-    """Signed gaps (resamples, B) when row i hits with probability p[i].
-
-    Of many rows only those of thin bins are redrawn one by one; the sum of a well filled bin takes its normal limit.
-    """
-    mass = table.w.sum()
-    redraw = np.ones(len(p), bool)
-    signed = np.zeros((settings.resamples, len(table.w)))
-    if len(p) > NORMAL_ABOVE:
-        sums = GroupSums()
-        sums.add(p * (1 - p) * (1.0 if w is None else w * w), bins)
-        variance = np.zeros(len(table.w))
-        variance[: sums.groups] = sums.values()
-        size = np.where(table.rows > 0, table.ww / np.where(table.rows > 0, table.rows, 1), 1.0)
-        thin = variance < THIN * size
-        redraw = thin[bins]
-        drawn = normals(settings.seed, CONSISTENCY, settings.resamples, len(table.w)) * np.sqrt(variance) / mass
-        signed = np.where(thin, 0.0, drawn)
-    order = np.flatnonzero(redraw)
-    order = order[np.argsort(p[order]) if w is None else np.lexsort((w[order], p[order]))]
-    hits = redraw_bins(
-        p[order], bins[order], len(table.w), None if w is None else w[order],
-        replicates=settings.resamples, seed=settings.seed, threads=settings.threads,
-    )  # fmt: skip
-    one_by_one = np.bincount(bins[order], minlength=len(table.w)) > 0
-    return np.where(one_by_one, (hits - table.wp) / mass, signed)
-
-
-def _unit_covariance(
-    p: np.ndarray,
-    y: np.ndarray,
-    w: np.ndarray | None,
-    bins: np.ndarray,
-    units: np.ndarray,
-    table: BinTable,
-) -> np.ndarray:
-    """Covariance (B, B) of the signed gaps when whole units are drawn, steadied by two pseudo-units a bin."""
-    filled = np.where(table.w > 0, table.w, 1.0)
-    gap, mean_p = (table.wy - table.wp) / filled, table.wp / filled
-    weights = np.ones(len(p)) if w is None else w
-    residual = (y - p - gap[bins]) * weights
-    n_units = int(units.max()) + 1
-    totals, masses = np.zeros((2, n_units, len(table.w)))
-    order = np.lexsort((weights, residual, bins, units))  # sums then do not depend on the order of rows
-    np.add.at(totals, (units[order], bins[order]), residual[order])
-    np.add.at(masses, (units[order], bins[order]), weights[order])
-    present = (masses > 0).sum(axis=0)
-    steady = SHRINKAGE_ROWS * np.clip(mean_p * (1 - mean_p), 0.0, None) * (masses**2).sum(axis=0)
-    covariance = np.einsum("ub,uc->bc", totals, totals) * n_units / max(n_units - 1, 1)
-    covariance += np.diag(steady / np.where(present > 0, present, 1))
-    return covariance / table.w.sum() ** 2
+        bins, edges = assign(p, self.bins, "mass", w)
+        binned = BinnedError(self.pairs, bins=len(edges) - 1, norm=self.norm, n=self.n)
+        binned.add_pairs(p, y, w, units, bins, settings.intervals)
+        return binned.result(settings)
 
 
 @dataclass

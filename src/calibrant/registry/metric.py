@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.errors import UsageError, did_you_mean, show
 
 if TYPE_CHECKING:
-    from calibrant.predictions import Classification, Judged
+    from calibrant.predictions import Classification, Judged, Regression
     from calibrant.registry.accumulators import Accumulator
 
 Value = int | float | bool | str
@@ -89,6 +89,10 @@ class Metric:
     options: tuple[Option, ...] = ()
     wanted: Callable[[Spec, Any], frozenset[Hashable]] = lambda spec, predictions: frozenset()
     default: bool = True
+    refuses: Callable[[Spec, Any], str | None] = lambda spec, predictions: None
+    """Why an option does not fit these predictions, or None."""
+    keeps_rows: Callable[[Spec], bool] = lambda spec: spec.metric.merge == "rows"
+    """Whether a few numbers of every row must be kept until the end, so that memory grows with the rows."""
     light: bool = False
     """Whether confidence, hits and p(label) are all it reads, so that a pass for it alone can be shorter."""
 
@@ -106,7 +110,7 @@ class Metric:
             do=known,
         )
 
-    def lacks(self, spec: Spec, predictions: Classification | Judged) -> str | None:
+    def lacks(self, spec: Spec, predictions: Classification | Judged | Regression) -> str | None:
         """Why these predictions cannot give the metric, or None if they can."""
         if predictions.task not in self.tasks:
             return f"it is not defined for {predictions.task} predictions"
@@ -114,6 +118,9 @@ class Metric:
             met, reason = NEEDS[need]
             if not met(predictions):
                 return reason
+        refused = self.refuses(spec, predictions)
+        if refused:
+            return refused
         if predictions.task == "judged" and spec.options.get("of", "top") != "top":
             return "judged answers have no classes"
         if "k" in spec.options and int(spec["k"]) >= getattr(predictions, "classes", math.inf):
@@ -121,7 +128,7 @@ class Metric:
         return None
 
 
-def _hard(predictions: Classification | Judged) -> bool:
+def _hard(predictions: Classification | Judged | Regression) -> bool:
     return predictions.has_labels and not getattr(predictions, "soft", False)
 
 
@@ -130,6 +137,12 @@ NEEDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "hard_labels": (_hard, "it needs hard labels"),
     "members": (lambda predictions: predictions.members > 1, "it needs more than one member"),
     "logits": (lambda predictions: getattr(predictions, "kind", "") == "logits", "it needs logits"),
+    "mean": (lambda predictions: getattr(predictions, "kind", "") in ("gaussian", "samples"), "it needs a mean"),
+    "density": (lambda predictions: getattr(predictions, "kind", "") == "gaussian", "it needs a density"),
+    "distribution": (
+        lambda predictions: getattr(predictions, "kind", "") in ("gaussian", "samples"),
+        "it needs a whole distribution, not quantiles",
+    ),
     "binary": (lambda predictions: getattr(predictions, "classes", 0) == 2, "it needs two classes"),
 }
 """What a metric may need of predictions, and what is said where they lack it."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.kernels.rows import Rows
 from calibrant.predictions import Classification, Judged
-from calibrant.registry.kept import Pairs
+from calibrant.registry.binned_error import Pairs
 from calibrant.registry.metric import Option, Spec
 from calibrant.scores import proper
 

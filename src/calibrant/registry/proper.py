@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 
+from calibrant.kernels.regression_rows import NLL as REGRESSION_NLL
 from calibrant.kernels.rows import RANK
-from calibrant.predictions import Classification, Judged
+from calibrant.predictions import Classification, Judged, Regression
 from calibrant.registry.accumulators import Mean, Share
 from calibrant.registry.metric import Metric, Option, Spec
 from calibrant.registry.pairs import CLASSES, INFINITE
-from calibrant.scores import proper
+from calibrant.scores import proper, regression
 
 ACCURACY = Metric(
     name="accuracy",
@@ -43,15 +45,43 @@ TOP_K = Metric(
     accumulate=lambda spec, predictions: Share(lambda rows: proper.top_k(rows, int(spec["k"])), (0.0, 1.0)),
     wanted=lambda spec, predictions: frozenset({RANK}),
 )
+
+
+def _nll(spec: Spec, predictions: Classification | Judged | Regression) -> Mean:
+    if isinstance(predictions, Regression):
+        return Mean(regression.nll)
+    return Mean(lambda rows: proper.nll(rows, float(spec["clip"])), (0.0, INFINITE))
+
+
+def _nll_wanted(spec: Spec, predictions: Classification | Judged | Regression) -> frozenset[Hashable]:
+    if isinstance(predictions, Regression):
+        return frozenset({REGRESSION_NLL})
+    clipped = spec["clip"] and getattr(predictions, "soft", False)
+    return frozenset({("clip", float(spec["clip"]))}) if clipped else frozenset()
+
+
+def _nll_refuses(spec: Spec, predictions: Classification | Judged | Regression) -> str | None:
+    if not isinstance(predictions, Regression):
+        return None
+    return (
+        "it needs a density"
+        if predictions.kind != "gaussian"
+        else "densities are not clipped"
+        if spec["clip"]
+        else None
+    )
+
+
 NLL = Metric(
     name="nll",
     title="Negative log-likelihood",
-    definition="−mean log p(label), in nats. Infinite where p(label) = 0, and reported as such; clip= bounds p from "
-    "below.",
+    definition="−mean log p(label), in nats; infinite where p(label) = 0, and reported as such; clip= bounds p from "
+    "below. Regression: −mean log of the predictive density at y, of a Gaussian or a mixture.",
     reference="Good (1952), JRSS B 14: 107-114; Gneiting & Raftery (2007), JASA 102: 359-378",
     direction="lower",
-    limits=(0.0, INFINITE),
+    limits=(-INFINITE, INFINITE),
     needs=frozenset({"labels"}),
+    tasks=frozenset({"classification", "judged", "regression"}),
     proper=True,
     comparable=False,
     bias="Unbiased. Before temperature scaling it ranks models wrongly (Ashukha et al. 2020): compare calibrated "
@@ -59,14 +89,11 @@ NLL = Metric(
     cost="linear",
     merge="exact",
     interval="studentised",
-    wanted=lambda spec, predictions: (
-        frozenset({("clip", float(spec["clip"]))})
-        if spec["clip"] and getattr(predictions, "soft", False)
-        else frozenset()
-    ),
+    wanted=_nll_wanted,
+    refuses=_nll_refuses,
     options=(Option("clip", 0.0, "smallest probability, 0 for none", at_least=0.0, at_most=1.0),),
     light=True,
-    accumulate=lambda spec, predictions: Mean(lambda rows: proper.nll(rows, float(spec["clip"])), (0.0, INFINITE)),
+    accumulate=_nll,
 )
 
 

@@ -55,6 +55,8 @@ def _section(evaluation: Evaluation, result: Result) -> str:
     parts.append(rendering.as_html(main_table(evaluation, result)))
     if "reliability" in result.curves:
         parts.append(_reliability(result.curves["reliability"]))
+    if "pit" in result.curves:
+        parts.append(_pit(result.curves["pit"]))
     for by in dict.fromkeys(group.by for group in result.groups):
         parts.append(rendering.as_html(group_table(evaluation, result, by)))
     if result.skipped:
@@ -97,6 +99,35 @@ def _reliability(curve: Mapping[str, list[float]]) -> str:
         f"<figure><svg viewBox='0 0 {SIZE + 60} {SIZE + 50}' width='{SIZE + 60}' role='img' aria-label='{label}'>"
         f"{''.join(bars)}{frame}</svg><figcaption class='note'>Bars: accuracy. Marks: mean confidence. A mark above "
         "its bar is over-confidence.</figcaption></figure>"
+    )
+
+
+def _pit(curve: Mapping[str, list[float]]) -> str:
+    """Share of rows in each range of F(y) as a bar; equal heights are what a right distribution gives."""
+    bins, top = len(curve["share"]), max(*curve["share"], 2.0 / len(curve["share"]))
+    bars = []
+    for low, high, share, n in zip(curve["lower"], curve["upper"], curve["share"], curve["n"], strict=True):
+        x, w, h = 40 + SIZE * low, SIZE * (high - low) - 1, SIZE / 2 * share / top
+        hint = f"{low:.2f} to {high:.2f}: {n:g} rows, share {share:.4f}"
+        bars.append(
+            f"<g><title>{hint}</title><rect x='{x:.1f}' y='{10 + SIZE / 2 - h:.1f}' width='{w:.1f}' height='{h:.1f}' "
+            "fill='var(--bar)' opacity='.75'/></g>"
+        )
+    even = 10 + SIZE / 2 * (1 - 1 / bins / top)
+    frame = (
+        f"<line x1='40' x2='{40 + SIZE}' y1='{even:.1f}' y2='{even:.1f}' stroke='var(--gap)' stroke-width='2' "
+        "stroke-dasharray='4 4'/>"
+        f"<rect x='40' y='10' width='{SIZE}' height='{SIZE / 2}' fill='none' stroke='var(--line)'/>"
+        f"<text x='{40 + SIZE / 2}' y='{SIZE / 2 + 42}' text-anchor='middle'>F(y)</text>"
+        f"<text x='14' y='{10 + SIZE / 4}' text-anchor='middle' transform='rotate(-90 14 {10 + SIZE / 4})'>rows</text>"
+        f"<text x='40' y='{SIZE / 2 + 26}' text-anchor='middle'>0</text>"
+        f"<text x='{40 + SIZE}' y='{SIZE / 2 + 26}' text-anchor='middle'>1</text>"
+    )
+    label = "Histogram of the probability integral transform"
+    return (
+        f"<figure><svg viewBox='0 0 {SIZE + 60} {SIZE / 2 + 50}' width='{SIZE + 60}' role='img' aria-label='{label}'>"
+        f"{''.join(bars)}{frame}</svg><figcaption class='note'>Where the outcome lies in the predicted distribution. "
+        "Even: right. High at both ends: over-confident. A hump in the middle: under-confident.</figcaption></figure>"
     )
 
 

@@ -3,7 +3,9 @@
 import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
-from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, like
+from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, float_of_ordered, like, ordered_bits
+
+i4 = np.int32
 
 FIXED = 1099511627776.0
 """2⁴⁰: sums per class and bin are integers of this unit, so that their order does not matter."""
@@ -14,22 +16,23 @@ LAYERS = 5
 
 
 @kernel()
-def _runner_up(r, best):
-    """The largest entry other than the one at `best`."""
-    second = -np.inf
-    for k in range(r.size):
-        if k != best and r[k] > second:
-            second = r[k]
-    return second
+def _runner_up(z, i, best):
+    """The largest entry of row i other than the one at `best`; integers that order as the floats let it use vectors."""
+    lowest = ordered_bits(like(z[i, 0], -np.inf))
+    top = lowest
+    for k in range(z.shape[1]):
+        top = max(top, lowest if i4(k) == best else ordered_bits(z[i, k]))
+    return float_of_ordered(top)
 
 
 @kernel()
-def _rank(r, label):
-    """How many classes stand before the label; among equals the first class wins."""
-    at_label = r[label]
-    before = 0
-    for k in range(r.size):
-        before += (r[k] > at_label) or (r[k] == at_label and k < label)
+def _rank(z, i, label):
+    """How many classes stand before the label in row i; among equals the first class wins."""
+    at_label = z[i, label]
+    before = i4(0)
+    for k in range(z.shape[1]):
+        x = z[i, k]
+        before += i4((x > at_label) | ((x == at_label) & (i4(k) < label)))
     return before
 
 
@@ -37,9 +40,9 @@ def _rank(r, label):
 def runner_up_and_rank(z, pred, labels, second, rank, start, stop):
     """Score of the second class and the label's rank (from 0) of rows start … stop."""
     for i in range(start, stop):
-        second[i] = _runner_up(z[i], pred[i])
+        second[i] = _runner_up(z, i, pred[i])
         if labels.size:
-            rank[i] = _rank(z[i], labels[i])
+            rank[i] = _rank(z, i, i4(labels[i]))
 
 
 @kernel(fastmath=SUMS)
@@ -75,14 +78,25 @@ def width_bins(p, bins, out):
 
 
 @kernel()
+def _mark(p, bins, marks):
+    """Mark the entries that lie beyond the first bin."""
+    for k in range(p.size):
+        marks[k] = p[k] * bins > 1
+
+
+@kernel()
 def classwise(z, is_probs, pred, confidence, labels, weights, bins, table, start, stop):
     """Add rows start … stop to table[layer, class, bin]: Σw, Σwp, Σwp², Σwy, Σwpy in units of 2⁻⁴⁰.
 
-    Few entries of a row exceed 1/B: only these are looked at one by one. The first bin is what remains of the totals,
-    which are kept in bin 0 until `classwise` is done.
+    Few entries of a row exceed 1/B: only these are looked at one by one, eight marks at a time. The first bin is what
+    remains of the totals.
     """
     classes = z.shape[1]
     p = np.empty(classes, z.dtype)
+    ones, squares = np.zeros(classes, np.int64), np.zeros(classes, np.int64)
+    moved = np.zeros((classes, bins, 3), np.int64)
+    marks = np.zeros((classes + 7) // 8 * 8, np.uint8)
+    eights = marks.view(np.uint64)
     for i in range(start, stop):
         r = z[i]
         top = r[pred[i]]
@@ -90,35 +104,40 @@ def classwise(z, is_probs, pred, confidence, labels, weights, bins, table, start
         _probabilities(r, top, like(top, scale), is_probs, p)
         weight = weights[i] if weights.size else 1.0
         unit = np.int64(np.rint(weight * FIXED))
-        _add_totals(p, weight, table[P, :, 0], table[P_SQUARED, :, 0])
-        for k in range(classes):
-            if p[k] * bins > 1:
-                _move(table, k, bin_of(p[k], bins), np.float64(p[k]), weight, unit)
+        _add_totals(p, weight, ones, squares)
+        _mark(p, bins, marks)
+        for e in range(eights.size):
+            if eights[e]:
+                for k in range(8 * e, min(8 * e + 8, classes)):
+                    if marks[k]:
+                        _move(moved, k, bin_of(p[k], bins), np.float64(p[k]), weight, unit)
         if labels.size:
             k = labels[i]
             b = bin_of(p[k], bins)
             table[Y, k, b] += unit
             table[P_Y, k, b] += np.int64(np.rint(np.float64(p[k]) * weight * FIXED))
-    _count_first_bin(table, weights, start, stop)
+    _settle(table, moved, ones, squares, weights, start, stop)
 
 
 @kernel()
-def _move(table, k, b, p, weight, unit):
-    """Take an entry out of the first bin and put it where it belongs."""
-    one = np.int64(np.rint(p * weight * FIXED))
-    square = np.int64(np.rint(p * p * weight * FIXED))
-    table[COUNT, k, b] += unit
-    table[P, k, b] += one
-    table[P_SQUARED, k, b] += square
-    table[COUNT, k, 0] -= unit
-    table[P, k, 0] -= one
-    table[P_SQUARED, k, 0] -= square
+def _move(moved, k, b, p, weight, unit):
+    """Put an entry into its bin; Σw, Σwp and Σwp² lie beside each other, for they are changed together."""
+    moved[k, b, COUNT] += unit
+    moved[k, b, P] += np.int64(np.rint(p * weight * FIXED))
+    moved[k, b, P_SQUARED] += np.int64(np.rint(p * p * weight * FIXED))
 
 
 @kernel()
-def _count_first_bin(table, weights, start, stop):
+def _settle(table, moved, ones, squares, weights, start, stop):
+    """Add what was moved to the table, and to the first bin what remains of the totals."""
     total = np.int64(0)
     for i in range(start, stop):
         total += np.int64(np.rint((weights[i] if weights.size else 1.0) * FIXED))
-    for k in range(table.shape[1]):
+    for k in range(ones.size):
         table[COUNT, k, 0] += total
+        table[P, k, 0] += ones[k]
+        table[P_SQUARED, k, 0] += squares[k]
+        for b in range(moved.shape[1]):
+            for layer in range(3):
+                table[layer, k, b] += moved[k, b, layer]
+                table[layer, k, 0] -= moved[k, b, layer]

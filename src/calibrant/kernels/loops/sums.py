@@ -17,7 +17,7 @@ TIERS = 256
 
 @kernel()
 def limbs(x):
-    """Σ of the three limbs of the values that they hold exactly, and how many values they do not; at most 2²⁰ values."""
+    """Σ of the limbs of those values that three hold exactly, and how many others there are; at most 2²⁰ values."""
     high = np.int64(0)
     middle = np.int64(0)
     low = np.int64(0)

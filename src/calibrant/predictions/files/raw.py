@@ -60,7 +60,7 @@ def fill(stream: IO[bytes], view: np.ndarray, where: str) -> None:
     """Fill a view of bytes from a stream, to its last byte."""
     done = 0
     while done < view.size:
-        count = stream.readinto(memoryview(view[done:]))  # type: ignore[attr-defined]
+        count = stream.readinto(view[done:].data)  # type: ignore[attr-defined]
         if not count:
             raise FileError(
                 where,

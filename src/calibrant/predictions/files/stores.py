@@ -31,6 +31,14 @@ class Entry:
     blocks: Callable[[int, int], Iterator[np.ndarray]]
     """blocks(axis, rows): successive blocks of that many rows along an axis, the last one shorter."""
 
+    def map(self, change: Callable[[np.ndarray], np.ndarray]) -> Entry:
+        """The same array with each of its blocks changed, its shape staying what it is."""
+
+        def blocks(axis: int, rows: int) -> Iterator[np.ndarray]:
+            return (change(block) for block in self.blocks(axis, rows))
+
+        return Entry(self.shape, self.nbytes, lambda: change(self.load()), blocks)
+
 
 Store = dict[str, Entry]
 
@@ -132,15 +140,6 @@ def _npy_entry(file: Path) -> Entry:
         return row_blocks(lambda: file.open("rb", buffering=0), header, axis, rows, str(file))
 
     return Entry(header.shape, header.nbytes, load, blocks)
-
-
-def fingerprint(path: Path) -> str:
-    """SHA-256 of a file; of a folder, that of its files' names and hashes."""
-    if path.is_dir():
-        parts = [f"{file.name} {fingerprint(file)}" for file in sorted(path.glob("*.npy"))]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-    with path.open("rb") as stream:
-        return digest(stream)
 
 
 def digest(stream: BufferedReader) -> str:

@@ -18,8 +18,14 @@ from numpy.lib import format as npy_format
 
 from calibrant.errors import CalibrantError, UsageError, WriteError, plain, show
 from calibrant.predictions.checking import KINDS
-from calibrant.predictions.classification import Classification, two_classes
+from calibrant.predictions.classification import two_classes
+from calibrant.predictions.files import arrow
+from calibrant.predictions.files.assembling import AnyPredictions
+from calibrant.predictions.files.axes import row_axis
+from calibrant.predictions.files.safetensors import write_safetensors
+from calibrant.predictions.files.tables import NUMBER_KEYS
 from calibrant.predictions.judged import Judged
+from calibrant.predictions.regression import Regression
 
 
 @contextmanager
@@ -69,8 +75,11 @@ def _umask() -> int:
     return mask
 
 
-def write(predictions: Classification | Judged, path: str | Path) -> Path:
-    """Write predictions to .npz, a folder of .npy (a path that ends in '/'), .csv or .jsonl; `read` gives them back."""
+def write(predictions: AnyPredictions, path: str | Path) -> Path:
+    """Write predictions in the format that the path ends in; `read` gives them back.
+
+    .npz, .parquet, .arrow, .feather, .safetensors, .csv, .jsonl, or '/' for a folder of .npy.
+    """
     text, path = str(path), Path(path)
     arrays = arrays_of(predictions)
     for key in arrays:
@@ -88,6 +97,11 @@ def write(predictions: Classification | Judged, path: str | Path) -> Path:
         return path
     writers: dict[str, Callable[[dict[str, np.ndarray], IO[bytes]], None]] = {
         ".npz": _write_npz,
+        ".parquet": arrow.write_parquet,
+        ".arrow": arrow.write_arrow,
+        ".feather": arrow.write_arrow,
+        ".ipc": arrow.write_arrow,
+        ".safetensors": write_safetensors,
         ".csv": _write_csv,
         ".jsonl": _write_jsonl,
     }
@@ -95,7 +109,7 @@ def write(predictions: Classification | Judged, path: str | Path) -> Path:
     if writer is None:
         raise UsageError(
             str(path),
-            expected="a name that ends in .npz, .csv, .jsonl or '/'",
+            expected=f"a name that ends in {', '.join(writers)} or '/'",
             came=f"it ends in {show(path.suffix)}",
             do="choose one of these formats",
         )
@@ -104,14 +118,17 @@ def write(predictions: Classification | Judged, path: str | Path) -> Path:
     return path
 
 
-def arrays_of(predictions: Classification | Judged) -> dict[str, np.ndarray]:
+def arrays_of(predictions: AnyPredictions) -> dict[str, np.ndarray]:
     """The arrays of the contract that hold these predictions."""
     info = predictions.info
     arrays: dict[str, Any] = {"ids": info.ids, "weights": info.weights, **info.columns}
     if isinstance(predictions, Judged):
-        confidence = predictions.confidence
-        arrays["confidence"] = confidence[0] if len(confidence) == 1 else confidence
+        arrays["confidence"] = _without_single_member(predictions.confidence)
         arrays["correct"] = predictions.correct
+    elif isinstance(predictions, Regression):
+        arrays["mean"] = _without_single_member(predictions.mean)
+        arrays["std"] = _without_single_member(predictions.std)
+        arrays |= {key: getattr(predictions, key) for key in ("samples", "quantiles", "levels", "y", "member_names")}
     else:
         scores = predictions.scores
         one_number = scores.shape[2] == 1
@@ -124,6 +141,10 @@ def arrays_of(predictions: Classification | Judged) -> dict[str, np.ndarray]:
     if info.meta:
         arrays["meta"] = json.dumps(dict(info.meta))
     return {key: np.asarray(value) for key, value in arrays.items() if value is not None}
+
+
+def _without_single_member(array: np.ndarray | None) -> np.ndarray | None:
+    return array[0] if array is not None and len(array) == 1 else array
 
 
 def _write_npz(arrays: dict[str, np.ndarray], stream: IO[bytes]) -> None:
@@ -168,15 +189,17 @@ def _write_folder(arrays: dict[str, np.ndarray], path: Path) -> None:
 def _write_csv(arrays: dict[str, np.ndarray], stream: IO[bytes]) -> None:
     table: dict[str, list[Any]] = {}
     arrays = _two_columns(arrays)
-    classes = arrays.pop("classes", None)
+    classes, levels = arrays.pop("classes", None), arrays.pop("levels", None)
     arrays.pop("member_names", None)
     arrays.pop("meta", None)
     for key, array in arrays.items():
         if array.ndim == 1:
             table[key] = (array if key != "labels" or classes is None else classes[array]).tolist()
-        elif array.ndim == 2 and key in ("logits", "log_probs", "probs"):
-            names = classes if classes is not None else np.arange(array.shape[1])
-            table |= {f"{key}_{name}": array[:, c].tolist() for c, name in enumerate(names.tolist())}
+        elif array.ndim == 2 and key in (*KINDS, *NUMBER_KEYS):
+            rows = array.T if row_axis(key, 2) else array
+            names = classes if key in KINDS else levels if key == "quantiles" else None
+            names = np.arange(rows.shape[1]) if names is None else names
+            table |= {f"{key}_{name}": rows[:, c].tolist() for c, name in enumerate(names.tolist())}
         else:
             raise UsageError(
                 "CSV",
@@ -193,17 +216,18 @@ def _write_csv(arrays: dict[str, np.ndarray], stream: IO[bytes]) -> None:
 def _write_jsonl(arrays: dict[str, np.ndarray], stream: IO[bytes]) -> None:
     """One object a row; scores of named classes as {class: number}, a list of these for members."""
     arrays = _two_columns(arrays)
-    classes = arrays.pop("classes", None)
+    classes, levels = arrays.pop("classes", None), arrays.pop("levels", None)
     arrays.pop("member_names", None)
     arrays.pop("meta", None)
     columns = {}
     for key, array in arrays.items():
-        inside = array.ndim == 3 or (key == "confidence" and array.ndim == 2)
-        rows = (np.moveaxis(array, 0, 1) if inside else array).tolist()
+        rows = np.moveaxis(array, row_axis(key, array.ndim), 0).tolist()
         if classes is not None and key == "labels":
             rows = classes[array].tolist()
-        elif classes is not None and key in ("logits", "log_probs", "probs") and array.ndim > 1:
+        elif classes is not None and key in KINDS and array.ndim > 1:
             rows = [_named(row, classes.tolist()) for row in rows]
+        elif key == "quantiles" and levels is not None:
+            rows = [_named(row, [str(level) for level in levels.tolist()]) for row in rows]
         columns[key] = rows
     for values in zip(*columns.values(), strict=True):
         stream.write((json.dumps(dict(zip(columns, values, strict=True))) + "\n").encode())

@@ -1,0 +1,282 @@
+"""`scan`: predictions that stay in their files and are read block by block, however large they are.
+
+Whatever is computed from sums gives the same digits as from memory; the reading of the next block goes on while the
+present one is worked on. Columns to slice by, and the units of dependent rows, are read whole: one number a row.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from calibrant.errors import FileError, InputError, UsageError, did_you_mean, show
+from calibrant.predictions.arrays import as_weights, unit_of
+from calibrant.predictions.base import Note
+from calibrant.predictions.classification import Classification
+from calibrant.predictions.files.assembling import AnyPredictions, Plan, build
+from calibrant.predictions.files.axes import row_axis
+from calibrant.predictions.files.reading import check_same_constant, check_same_type, notes_of, source_of
+from calibrant.predictions.files.shards import Source, fingerprint, opened, reading, shards_of, together
+from calibrant.predictions.files.stores import Store
+from calibrant.predictions.files.tables import ColumnOptions
+
+T = TypeVar("T")
+BLOCK_BYTES = 1 << 24
+"""Bytes of one block: small enough to stay in the cache of a processor while it is worked on, and off the kernel's
+slow path for large allocations."""
+MOST_ROWS = 1 << 18
+AHEAD = 2
+"""Blocks that are read ahead."""
+
+
+def scan(
+    path: str | Path,
+    *,
+    rename: Mapping[str, str] | None = None,
+    member: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    strict: bool = False,
+) -> Stream:
+    """As `read`, but the predictions stay where they are: `evaluate` reads them block by block, in bounded memory."""
+    return scan_source(source_of(path, rename, member), ColumnOptions.of(columns or {}), strict=strict)
+
+
+def scan_source(source: Source, columns: ColumnOptions, *, strict: bool = False) -> Stream:
+    """The same from what the command line names."""
+    plans: list[Plan] = []
+    nbytes = 0
+    constants: dict[str, np.ndarray] = {}
+    for path in shards_of(source.path):
+        with opened(path, columns, source.rename) as shard:
+            store = shard.store
+            plan = Plan.of(store, path, strict)
+            found = {key: store[key].load() for key in plan.constants()}
+            if plans:
+                plan.check_fits(plans[0])
+                for key, array in found.items():
+                    check_same_constant(plan, key, array, constants[key])
+            constants = constants or found
+            nbytes += sum(store[key].nbytes for key in plan.by_row())
+            plans.append(plan)
+    return Stream(source, columns, tuple(plans), constants, nbytes)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Predictions in files. `blocks` gives them some rows at a time, `read` all at once."""
+
+    source: Source
+    options: ColumnOptions
+    plans: tuple[Plan, ...]
+    constants: Mapping[str, np.ndarray]
+    nbytes: int
+    changes: tuple[Callable[[Any], Any], ...] = ()
+    given_name: str | None = None
+    sha256: str | None = None
+
+    # ------------------------------------------------------------------------------------ facts
+    @property
+    def name(self) -> str:
+        """What these predictions are called in results."""
+        return self.given_name or self.source.name
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return sum(plan.n for plan in self.plans)
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns by which rows can be sliced."""
+        return self.plans[0].columns
+
+    @cached_property
+    def example(self) -> AnyPredictions:
+        """The first row: what kind of predictions these are."""
+        return next(self._blocks(1, ()))
+
+    def notes(self) -> tuple[Note, ...]:
+        """What the user should know of these predictions."""
+        return tuple(dict.fromkeys([*notes_of(list(self.plans)), *self.example.notes()]))
+
+    def named(self, name: str) -> Stream:
+        """The same predictions under another name."""
+        return replace(self, given_name=name)
+
+    def map(self, change: Callable[[Any], Any]) -> Stream:
+        """The same with a change made to each block."""
+        return replace(self, changes=(*self.changes, change))
+
+    def with_soft_labels(self) -> Stream:
+        """The same predictions, scored against `label_probs` instead of `labels`."""
+        return self.map(_soft)
+
+    def fingerprinted(self) -> Stream:
+        """The same with the SHA-256 of the files, which are read once more for it."""
+        with reading(self.source.path):
+            hashes = [(plan.path.name, fingerprint(plan.path)) for plan in self.plans]
+        return replace(self, sha256=hashes[0][1] if len(hashes) == 1 else together(hashes))
+
+    # ---------------------------------------------------------------------------------- reading
+    def block_rows(self) -> int:
+        """Rows of a block of the usual size."""
+        return int(min(max(BLOCK_BYTES * self.n // max(self.nbytes, 1), 1), MOST_ROWS, max(self.n, 1)))
+
+    def blocks(self, rows: int | None = None, columns: tuple[str, ...] = ()) -> Iterator[AnyPredictions]:
+        """Successive rows as predictions in memory, with the columns that are named; read ahead by a thread."""
+        return _ahead(self._blocks(rows or self.block_rows(), columns))
+
+    def _blocks(self, rows: int, columns: tuple[str, ...]) -> Iterator[AnyPredictions]:
+        unit = self._weight_unit
+        types: dict[str, np.ndarray] = {}
+        start = 0
+        for plan in self.plans:
+            with self._opened(plan) as store:
+                wanted = [key for key in plan.by_row() if key not in plan.columns or key in columns]
+                for arrays in _rows_of(store, wanted, rows):
+                    for key in plan.main:
+                        check_same_type(plan, key, arrays[key], types.setdefault(key, arrays[key]), self.plans[0])
+                    origin = f"{plan.path.name}, rows counted from {start}"
+                    with naming(origin):
+                        block = self._built(plan, arrays, unit)
+                    yield block._with_info(replace(block.info, origin=origin))
+                    start += block.n
+
+    def _built(self, plan: Plan, arrays: dict[str, np.ndarray], unit: float) -> AnyPredictions:
+        weights = arrays.pop("weights", None)
+        block = build(plan, {**arrays, **self.constants}, self.name, small=False)
+        if weights is not None:  # all of a block may be 0
+            weights = as_weights(weights, block.n, some=False)
+            block = block._with_info(replace(block.info, weights=weights, weight_unit=unit))
+        if self.source.member is not None:
+            block = block.member(self.source.member)
+        for change in self.changes:
+            block = change(block)
+        return block
+
+    @cached_property
+    def _weight_unit(self) -> float:
+        """The unit of weights must be known before the first of them is summed."""
+        if "weights" not in self.plans[0].known:
+            return 1.0
+        largest = np.array(
+            [as_weights(part, len(part), some=False).max(initial=0.0) for part in self._parts("weights")]
+        )
+        return unit_of(as_weights(largest, len(largest)))
+
+    def column(self, name: str) -> np.ndarray:
+        """A column, `ids`, `labels` or `y`, whole."""
+        plan = self.plans[0]
+        known = [*plan.columns, *(key for key in ("ids", "labels", "y") if key in plan.known)]
+        if name not in known:
+            hint = did_you_mean(name, known) if known else "this input has none"
+            raise UsageError("column", expected="a column of the input", came=f"there is no {show(name)}", do=hint)
+        values = np.concatenate(list(self._parts(name)))
+        if name == "labels" and isinstance(self.example, Classification):
+            return self.example.label_indices(values)
+        return values
+
+    def _parts(self, key: str) -> Iterator[np.ndarray]:
+        for plan in self.plans:
+            with self._opened(plan) as store:
+                yield store[key].load()
+
+    @contextmanager
+    def _opened(self, plan: Plan) -> Iterator[Store]:
+        """One shard; a file that has changed since it was first opened is refused."""
+        with opened(plan.path, self.options, self.source.rename) as shard:
+            now = Plan.of(shard.store, plan.path)
+            if (now.n, now.shapes) != (plan.n, plan.shapes):
+                raise FileError(
+                    str(plan.path),
+                    expected="the file as it was when it was first opened",
+                    came="it has changed",
+                    do="evaluate it again",
+                )
+            yield shard.store
+
+    def read(self) -> AnyPredictions:
+        """All rows in memory."""
+        from calibrant.predictions.files.reading import read_source
+
+        made = read_source(self.source, self.options).named(self.name)
+        for change in self.changes:
+            made = change(made)
+        return made
+
+    def __repr__(self) -> str:
+        return f"Stream({self.name!r}, rows={self.n}, shards={len(self.plans)}, {self.nbytes / 2**20:.1f} MiB)"
+
+
+def _soft(block: Any) -> Any:
+    return block.with_soft_labels() if isinstance(block, Classification) else block
+
+
+def _rows_of(store: Store, keys: list[str], rows: int) -> Iterator[dict[str, np.ndarray]]:
+    """The same rows of every array, block by block."""
+    readers = [store[key].blocks(row_axis(key, len(store[key].shape)), rows) for key in keys]
+    for parts in zip(*readers, strict=True):
+        yield dict(zip(keys, parts, strict=True))
+
+
+@contextmanager
+def naming(origin: str) -> Iterator[None]:
+    """Say where what was refused lies."""
+    try:
+        yield
+    except InputError as error:
+        if not origin:
+            raise
+        place = f"{origin}: {error.subject}"
+        raise type(error)(place, expected=error.expected, came=error.came, do=error.do) from error
+
+
+def _ahead(items: Iterator[T]) -> Iterator[T]:
+    """The items, made by a thread that is a little ahead; what goes wrong there is raised here."""
+    waiting: queue.Queue[tuple[str, Any]] = queue.Queue(AHEAD)
+    stopped = threading.Event()
+
+    def put(item: tuple[str, Any]) -> bool:
+        while not stopped.is_set():
+            try:
+                waiting.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not put(("item", item)):
+                    break
+            put(("end", None))
+        except BaseException as error:  # handed over, whatever it is
+            put(("error", error))
+        finally:
+            getattr(items, "close", lambda: None)()
+
+    thread = threading.Thread(target=work, name="calibrant-reading", daemon=True)
+    thread.start()
+    try:
+        while True:
+            kind, item = waiting.get()
+            if kind == "error":
+                raise item
+            if kind == "end":
+                return
+            yield item
+    finally:
+        stopped.set()
+        thread.join()

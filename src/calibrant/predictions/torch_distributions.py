@@ -1,0 +1,37 @@
+"""torch.distributions as numbers, without importing torch: the distribution brings it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import UsageError
+from calibrant.predictions.arrays import as_floats
+
+
+def normal_of(distribution: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Location and scale of a Normal, alone or inside Independent."""
+    base = getattr(distribution, "base_dist", distribution)
+    plain = type(distribution).__name__ in ("Normal", "Independent") and type(base).__name__ == "Normal"
+    if not plain:
+        raise UsageError(
+            "from_torch",
+            expected="a torch Normal, or samples=S to take any distribution by its draws",
+            came=f"got {type(distribution).__name__}",
+            do="pass samples=1000",
+        )
+    shape = tuple(base.batch_shape)
+    return as_floats(base.loc.expand(shape), "loc"), as_floats(base.scale.expand(shape), "scale")
+
+
+def draws_of(distribution: Any, samples: int, seed: int) -> np.ndarray:
+    """`samples` draws (S, N) of a distribution over N rows; torch's own random state is left as it was."""
+    if samples < 1:
+        raise UsageError("from_torch", expected="at least one draw", came=f"samples is {samples}", do="1000 is usual")
+    torch = sys.modules["torch"]
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(seed)
+        drawn = as_floats(distribution.sample((samples,)), "samples")
+    return drawn.reshape(samples, -1)
