@@ -159,9 +159,9 @@ def test_progress_rises_to_the_end(tmp_path):
 
 
 def test_metrics_that_keep_rows_are_left_out_of_large_streams_unless_named(tmp_path, monkeypatch):
-    from calibrant.evaluation import passes
+    from calibrant.evaluation import choosing
 
-    monkeypatch.setattr(passes, "MOST_KEPT", 50)
+    monkeypatch.setattr(choosing, "MOST_KEPT", 50)
     path = cal.write(EXAMPLES["binary-probs"], tmp_path / "b.npz")
     result = cal.evaluate(cal.scan(path), resamples=30).results[0]
     assert "keeps every row" in result.skipped["roc_auc"]

@@ -1,21 +1,15 @@
 """Parquet and Arrow IPC: columns of any maker as arrays, in bounded memory, back to the bit; damage is refused."""
 
-import io
-import json
-import sys
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.feather
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from calibrant.errors import CalibrantError, FileError, MissingExtra, UsageError
-from calibrant.predictions.files.arrow import arrow_store, parquet_store, write_arrow, write_parquet
+from calibrant.errors import UsageError
+from calibrant.predictions.files.arrow import arrow_store, parquet_store
 
 RNG = np.random.default_rng(13)
 N, C, M = 23, 4, 3
@@ -24,50 +18,10 @@ FORMS = ("parquet", "arrow")
 quickly = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
 
-def written(arrays, form):
-    stream = io.BytesIO()
-    (write_parquet if form == "parquet" else write_arrow)(arrays, stream)
-    assert not stream.closed
-    return stream.getvalue()
-
-
-def table_bytes(table, form, **options):
-    """As others write it: a Parquet file, an IPC file or a stream."""
-    sink = io.BytesIO()
-    if form == "parquet":
-        pq.write_table(table, sink, **options)
-        return sink.getvalue()
-    rows = options.pop("row_group_size", None)
-    new = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
-    with new(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
-        writer.write_table(table, max_chunksize=rows)
-    return sink.getvalue()
-
-
-def opened(folder, content, form, rename=None):
-    path = folder / f"p.{'parquet' if form == 'parquet' else 'arrow'}"
-    path.write_bytes(content)
-    return (parquet_store if form == "parquet" else arrow_store)(path, rename)
-
-
 def same(a, b):
     assert a.dtype == b.dtype
     assert a.shape == b.shape
     assert a.tobytes() == b.tobytes()
-
-
-def refused(act, *words):
-    with pytest.raises(FileError) as caught:
-        act()
-    for word in words:
-        assert word in str(caught.value), caught.value
-
-
-def fixed(values, *sizes):
-    array = pa.array(np.asarray(values).ravel())
-    for size in sizes[::-1]:
-        array = pa.FixedSizeListArray.from_arrays(array, size)
-    return array
 
 
 def with_nan(shape, kind="f4"):
@@ -93,8 +47,8 @@ SOUND = {
 
 # --------------------------------------------------------------------------------------- there and back
 @pytest.mark.parametrize("form", FORMS)
-def test_everything_comes_back(form, tmp_path):
-    store = opened(tmp_path, written(SOUND, form), form)
+def test_everything_comes_back(form, files):
+    store = files.back(SOUND, form)
     assert store.keys() == SOUND.keys()
     for name, entry in store.items():
         array = entry.load()
@@ -108,7 +62,7 @@ def test_everything_comes_back(form, tmp_path):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", DTYPES)
-def test_every_type_in_every_shape(form, kind, tmp_path):
+def test_every_type_in_every_shape(form, kind, files):
     arrays = {
         "column": (RNG.normal(size=N) * 9).astype(kind),
         "probs": (RNG.normal(size=(M, N, C)) * 9).astype(kind),
@@ -116,13 +70,13 @@ def test_every_type_in_every_shape(form, kind, tmp_path):
         "mean": (RNG.normal(size=(M, N)) * 9).astype(kind),
         "samples": (RNG.normal(size=(1, N)) * 9).astype(kind),
     }
-    store = opened(tmp_path, written(arrays, form), form)
+    store = files.back(arrays, form)
     for name, array in arrays.items():
         same(store[name].load(), array)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_any_column(form, tmp_path):
+def test_any_column(form, files):
     shapes = st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(1, 4))
 
     @quickly
@@ -133,7 +87,7 @@ def test_any_column(form, tmp_path):
     )
     def check(array, texts, rows):
         ids = np.array((texts * 2)[: array.shape[1]])
-        store = opened(tmp_path, written({"logits": array, "mean": array[:, :, 0], "ids": ids}, form), form)
+        store = files.back({"logits": array, "mean": array[:, :, 0], "ids": ids}, form)
         same(store["logits"].load(), array)
         same(np.concatenate(list(store["logits"].blocks(1, rows)), axis=1), array)
         same(np.concatenate(list(store["mean"].blocks(1, rows)), axis=1), np.ascontiguousarray(array[:, :, 0]))
@@ -143,22 +97,22 @@ def test_any_column(form, tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_other_orders_of_bytes_and_axes(form, tmp_path):
+def test_other_orders_of_bytes_and_axes(form, files):
     arrays = {
         "big": np.arange(6, dtype=">i4"),
         "logits": np.asfortranarray(RNG.normal(size=(2, 6, 3))),
         "cut": np.arange(60.0)[::10],
         "text": np.array(["a", "bb"] * 3, ">U2"),
     }
-    store = opened(tmp_path, written(arrays, form), form)
+    store = files.back(arrays, form)
     for name, array in arrays.items():
         assert np.array_equal(store[name].load(), array)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_many_groups_of_rows(form, tmp_path, monkeypatch):
+def test_many_groups_of_rows(form, files, monkeypatch):
     monkeypatch.setattr("calibrant.predictions.files.arrow_writing.GROUP_BYTES", 300)
-    store = opened(tmp_path, written(SOUND, form), form)
+    store = files.back(SOUND, form)
     for name in ("logits", "labels", "ids", "age"):
         same(store[name].load(), SOUND[name])
 
@@ -167,20 +121,20 @@ def test_many_groups_of_rows(form, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "odd", [np.ones(3, np.longdouble), np.ones(3, complex), np.ones(4), np.array(1.0), np.ones((3, 0))]
 )
-def test_what_cannot_be_written(form, odd):
+def test_what_cannot_be_written(form, odd, files):
     with pytest.raises(UsageError, match="'odd'"):
-        written({"labels": np.ones(3), "odd": odd}, form)
+        files.written({"labels": np.ones(3), "odd": odd}, form)
 
 
 # ----------------------------------------------------------------------------------------------- blocks
 @pytest.mark.parametrize("form", [*FORMS, "stream"])
 @pytest.mark.parametrize("group", [5, 8, 100])
 @pytest.mark.parametrize("packed", [False, True])
-def test_blocks_are_the_array(form, group, packed, tmp_path):
+def test_blocks_are_the_array(form, group, packed, files):
     inside = np.moveaxis(SOUND["logits"], 0, 1)
     table = pa.table(
         {
-            "logits": fixed(inside, M, C),
+            "logits": files.fixed(inside, M, C),
             "lists": pa.array(inside[:, 0].tolist()),
             "confidence": pa.array(inside[:, :, 0].tolist()),
             "probs": pa.array(inside.tolist()),
@@ -190,8 +144,8 @@ def test_blocks_are_the_array(form, group, packed, tmp_path):
         }
     )
     plain = "NONE" if form == "parquet" else None
-    content = table_bytes(table, form, row_group_size=group, compression="zstd" if packed else plain)
-    store = opened(tmp_path, content, form)
+    content = files.table_bytes(table, form, row_group_size=group, compression="zstd" if packed else plain)
+    store = files.opened(content, form)
     expected = {
         "logits": (1, SOUND["logits"]),
         "lists": (0, SOUND["logits"][0].astype("f8")),
@@ -210,14 +164,14 @@ def test_blocks_are_the_array(form, group, packed, tmp_path):
             same(np.concatenate(blocks, axis=axis), array)
 
 
-def test_blocks_along_another_axis(tmp_path):
-    store = opened(tmp_path, written(SOUND, "parquet"), "parquet")
+def test_blocks_along_another_axis(files):
+    store = files.back(SOUND, "parquet")
     for axis in range(3):
         same(np.concatenate(list(store["logits"].blocks(axis, 2)), axis=axis), SOUND["logits"])
 
 
-def test_blocks_can_be_left_and_interleaved(tmp_path):
-    store = opened(tmp_path, written(SOUND, "parquet"), "parquet")
+def test_blocks_can_be_left_and_interleaved(files):
+    store = files.back(SOUND, "parquet")
     next(store["logits"].blocks(1, 2))
     pairs = zip(store["logits"].blocks(1, 5), store["labels"].blocks(0, 5), store["age"].blocks(0, 5), strict=True)
     scores, labels, age = zip(*pairs, strict=True)
@@ -227,10 +181,10 @@ def test_blocks_can_be_left_and_interleaved(tmp_path):
 
 
 @pytest.mark.parametrize("form", [*FORMS, "stream"])
-def test_memory_is_bounded(form, tmp_path):
+def test_memory_is_bounded(form, files):
     """One group of rows, or one batch, of 40 MB; the blocks have 400 kB."""
     scores = RNG.random((100_000, 100), np.float32)
-    store = opened(tmp_path, table_bytes(pa.table({"probs": fixed(scores, 100), "b": scores[:, 0]}), form), form)
+    store = files.of(pa.table({"probs": files.fixed(scores, 100), "b": scores[:, 0]}), form)
     before, total = pa.total_allocated_bytes(), 0
     for start, block in enumerate(store["probs"].blocks(0, 1000)):
         assert pa.total_allocated_bytes() - before < 10 << 20
@@ -256,9 +210,9 @@ def frame():
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_a_data_frame(form, tmp_path):
+def test_a_data_frame(form, files):
     made = frame()
-    path = tmp_path / f"p.{form}"
+    path = files.folder / f"p.{form}"
     made.to_parquet(path) if form == "parquet" else made.to_feather(path)
     store = (parquet_store if form == "parquet" else arrow_store)(path)
     same(store["logits"].load(), np.stack(made["logits"].to_list()))
@@ -268,8 +222,8 @@ def test_a_data_frame(form, tmp_path):
     assert store["text"].load().tolist() == made["text"].tolist()
     same(store["right"].load(), made["right"].to_numpy())
     assert store["day"].shape == ()
-    refused(store["day"].load, "'day'", "timestamp", str(path))
-    refused(lambda: store["day"].blocks(0, 3), "'day'")
+    files.refused(store["day"].load, "'day'", "timestamp", str(path))
+    files.refused(lambda: store["day"].blocks(0, 3), "'day'")
 
 
 KINDS_OF_LISTS = {
@@ -282,14 +236,14 @@ KINDS_OF_LISTS = {
 @pytest.mark.parametrize("form", [*FORMS, "stream"])
 @pytest.mark.parametrize("outer", KINDS_OF_LISTS)
 @pytest.mark.parametrize("cut", [False, True])
-def test_kinds_of_lists(form, outer, cut, tmp_path):
+def test_kinds_of_lists(form, outer, cut, files):
     values = RNG.normal(size=(N, C, 2))
     flat = pa.array(values[:, :, 0].tolist(), KINDS_OF_LISTS[outer])
     inner = pa.large_list(pa.float64()) if outer == "large" else pa.list_(pa.float64())
     nested = pa.array(values.tolist(), pa.list_(inner, C) if outer == "fixed" else pa.list_(inner))
     table = pa.table({"logits": flat, "probs": nested, "samples": flat, "other": nested})
     first = 5 if cut else 0
-    store = opened(tmp_path, table_bytes(table.slice(first), form), form)
+    store = files.of(table.slice(first), form)
     same(store["logits"].load(), np.ascontiguousarray(values[first:, :, 0]))
     same(store["samples"].load(), np.ascontiguousarray(values[first:, :, 0].T))
     for name in ("probs", "other"):
@@ -306,17 +260,17 @@ def test_kinds_of_lists(form, outer, cut, tmp_path):
     ],
 )
 @pytest.mark.parametrize("form", ["arrow", "stream"])
-def test_kinds_of_ipc(form, options, tmp_path):
-    columns = {"ids": SOUND["ids"], "logits": fixed(SOUND["logits"][0], C), "labels": SOUND["labels"]}
+def test_kinds_of_ipc(form, options, files):
+    columns = {"ids": SOUND["ids"], "logits": files.fixed(SOUND["logits"][0], C), "labels": SOUND["labels"]}
     table = pa.table(columns | {"site": pa.array(["a", "b"] * 11 + ["a"]).dictionary_encode()})
-    store = opened(tmp_path, table_bytes(table, form, row_group_size=9, **options), form)
+    store = files.of(table, form, row_group_size=9, **options)
     same(store["logits"].load(), SOUND["logits"][0])
     same(store["labels"].load(), SOUND["labels"])
     same(store["ids"].load(), SOUND["ids"])
     assert store["site"].load().tolist() == table["site"].to_pylist()
 
 
-def test_columns_behind_every_kind_of_column(tmp_path):
+def test_columns_behind_every_kind_of_column(files):
     """Where a column lies in an IPC file depends on all that come before it."""
     before = [
         pa.array(["x"] * N),
@@ -327,7 +281,7 @@ def test_columns_behind_every_kind_of_column(tmp_path):
         pa.array([True] * N),
         pa.array([[1, 2]] * N),
         pa.array([[[1], [2, 3]]] * N, pa.large_list(pa.list_(pa.int8()))),
-        fixed(np.zeros((N, 6)), 3, 2),
+        files.fixed(np.zeros((N, 6)), 3, 2),
         pa.array([1] * N, pa.timestamp("us")),
         pa.array([1] * N, pa.decimal128(5)),
         pa.array([{"a": 1}] * N),
@@ -337,14 +291,14 @@ def test_columns_behind_every_kind_of_column(tmp_path):
     ]
     for count in range(len(before) + 1):
         columns = {f"c{k}": array for k, array in enumerate(before[:count])}
-        table = pa.table(columns | {"logits": fixed(SOUND["logits"][0], C), "labels": SOUND["labels"]})
-        store = opened(tmp_path, table_bytes(table, "arrow", row_group_size=9), "arrow")
+        table = pa.table(columns | {"logits": files.fixed(SOUND["logits"][0], C), "labels": SOUND["labels"]})
+        store = files.of(table, "arrow", row_group_size=9)
         same(store["logits"].load(), SOUND["logits"][0])
         same(store["labels"].load(), SOUND["labels"])
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_types_that_are_no_arrays(form, tmp_path):
+def test_types_that_are_no_arrays(form, files):
     odd = {
         "struct": pa.array([{"a": 1}] * 3),
         "decimal": pa.array([1] * 3, pa.decimal128(5)),
@@ -355,240 +309,29 @@ def test_types_that_are_no_arrays(form, tmp_path):
         "null": pa.nulls(3),
         "words": pa.array([["a"]] * 3, pa.list_(pa.dictionary(pa.int8(), pa.string()))),
     }
-    store = opened(tmp_path, table_bytes(pa.table(odd | {"labels": [1, 2, 3]}), form), form)
+    store = files.of(pa.table(odd | {"labels": [1, 2, 3]}), form)
     for name in odd:
         assert store[name].shape == ()
         assert store[name].nbytes == 0
-        refused(store[name].load, f"'{name}'", "its type is")
+        files.refused(store[name].load, f"'{name}'", "its type is")
     assert store["labels"].load().tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_names_with_dots(form, tmp_path):
+def test_names_with_dots(form, files):
     table = pa.table({"a": [1, 2], "a.b": ["x", "y"], "a.b.c": [[1.0], [2.0]], "": [3, 4]})
-    store = opened(tmp_path, table_bytes(table, form), form)
+    store = files.of(table, form)
     assert {name: entry.load().tolist() for name, entry in store.items()} == table.to_pydict()
 
 
-def test_a_renamed_column_knows_its_axes(tmp_path):
+def test_a_renamed_column_knows_its_axes(files):
     table = pa.table({"conf_test": [[0.1, 0.2]] * 3, "z": [[0.1, 0.2]] * 3})
-    store = opened(tmp_path, table_bytes(table, "parquet"), "parquet", {"confidence": "conf_test", "logits": "z"})
+    store = files.opened(files.table_bytes(table, "parquet"), "parquet", {"confidence": "conf_test", "logits": "z"})
     assert (store["conf_test"].shape, store["z"].shape) == ((2, 3), (3, 2))
 
 
-def test_repeated_text_of_different_lengths(tmp_path):
+def test_repeated_text_of_different_lengths(files):
     texts = ["a"] * 70_000 + ["long text"] * 70_000
-    store = opened(tmp_path, table_bytes(pa.table({"site": texts}), "parquet"), "parquet")
+    store = files.of(pa.table({"site": texts}), "parquet")
     assert store["site"].load().tolist() == texts
     assert [block[0] for block in store["site"].blocks(0, 35_000)] == ["a", "a", "long text", "long text"]
-
-
-# -------------------------------------------------------------------------------- nulls, ragged, empty
-@pytest.mark.parametrize("form", [*FORMS, "stream"])
-@pytest.mark.parametrize(
-    ("column", "row"),
-    [
-        (pa.array([1.0, 2.0, None]), 2),
-        (pa.array(["a", None, "b"]), 1),
-        (pa.array([None, True, False]), 0),
-        (pa.array(["a", None, "b"]).dictionary_encode(), 1),
-        (pa.array([[1, 2], None, [3, 4]]), 1),
-        (pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int64(), 2)), 1),
-        (pa.array([[1, 2], [3, 4], [None, 4]]), 2),
-        (pa.array([[1, 2], [3, 4], [5, None]], pa.list_(pa.int64(), 2)), 2),
-        (pa.array([[[1], [2]], [[1], None], [[2], [3]]]), 1),
-        (pa.array([[[1], [2]], [[1], [2]], [[2], [None]]]), 2),
-        (pa.array([None, [1, 2], [3, 4]]), 0),
-        (pa.array([[None, [1]], [[1], [2]], [[1], [2]]]), 0),
-    ],
-)
-def test_nulls_are_refused(form, column, row, tmp_path):
-    table = pa.table({"odd": pa.chunked_array([column.slice(0, 0), column]), "labels": [1, 2, 3]})
-    for group in (1, 2, 3):
-        store = opened(tmp_path, table_bytes(table, form, row_group_size=group), form)
-        refused(store["odd"].load, "'odd'", f"row {row} is null", "p.")
-        refused(lambda store=store: list(store["odd"].blocks(0, 2)), f"row {row} is null")
-        assert store["labels"].load().tolist() == [1, 2, 3]
-
-
-def test_a_null_in_a_dictionary(tmp_path):
-    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))
-    store = opened(tmp_path, table_bytes(pa.table({"odd": coded}), "arrow"), "arrow")
-    refused(store["odd"].load, "row 1 is null")
-
-
-@pytest.mark.parametrize("form", [*FORMS, "stream"])
-@pytest.mark.parametrize(
-    ("rows", "row"),
-    [
-        ([[1, 2], [1, 2], [1]], 2),
-        ([[1, 2], [1, 2, 3], [1]], 1),
-        ([[], [1], []], 1),
-        ([[[1], [2]], [[1], [2, 3]], [[1], [2]]], 1),
-        ([[[1], [2]], [[1], [2]], [[1]]], 2),
-    ],
-)
-def test_ragged_lists_are_refused(form, rows, row, tmp_path):
-    for group in (1, 2, 3):
-        store = opened(tmp_path, table_bytes(pa.table({"odd": rows}), form, row_group_size=group), form)
-        refused(store["odd"].load, "'odd'", f"ragged: row {row}", "p.")
-
-
-@pytest.mark.parametrize("form", [*FORMS, "stream"])
-def test_no_rows(form, tmp_path):
-    columns = {"a": pa.array([], pa.float32()), "b": fixed([], 3), "c": pa.array([], pa.list_(pa.int8()))}
-    store = opened(tmp_path, table_bytes(pa.table(columns | {"d": pa.array([], pa.string())}), form), form)
-    for entry in store.values():
-        assert entry.shape == entry.load().shape == (0,)
-        assert list(entry.blocks(0, 5)) == []
-    assert opened(tmp_path, written({"labels": np.ones(0)}, "parquet"), "parquet")["labels"].load().shape == (0,)
-
-
-@pytest.mark.parametrize("form", [*FORMS, "stream"])
-def test_one_row(form, tmp_path):
-    store = opened(tmp_path, table_bytes(pa.table({"a": [1.5], "logits": [[1, 2]], "probs": [[[1], [2]]]}), form), form)
-    assert store["a"].load().tolist() == [1.5]
-    assert store["logits"].load().tolist() == [[1, 2]]
-    assert store["probs"].load().tolist() == [[[1]], [[2]]]
-
-
-# -------------------------------------------------------------------------------------------- constants
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
-    "text",
-    [b"{", b"\xff", b"3", b"[" * 100_000, b'{"classes": 3}', b'{"classes": [1]}', b'{"levels": ["a"]}',
-     b'{"levels": [true]}', b'{"meta": ["a"]}', b'{"member_names": {"a": 1}}', b'{"classes": ["a"]}'],
-)  # fmt: skip
-def test_constants_that_are_none(form, text, tmp_path):
-    column = "classes" if text == b'{"classes": ["a"]}' else "labels"
-    table = pa.table({column: [1]}).replace_schema_metadata({"calibrant": text})
-    refused(lambda: opened(tmp_path, table_bytes(table, form), form), "'calibrant'", "p.")
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_other_metadata_is_left_alone(form, tmp_path):
-    metadata = {"pandas": "{", "calibrant": json.dumps({"else": 3, "levels": [0, 1e-300, float("inf")]})}
-    table = pa.table({"labels": [1]}).replace_schema_metadata(metadata)
-    store = opened(tmp_path, table_bytes(table, form), form)
-    assert store["levels"].load().tolist() == [0, 1e-300, float("inf")]
-    assert store.keys() == {"labels", "levels"}
-
-
-# ----------------------------------------------------------------------------------------------- damage
-@pytest.mark.parametrize("form", FORMS)
-def test_the_library_is_named_where_it_is_missing(form, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtra, match=r"calibrant\[arrow\]"):
-        opened(tmp_path, b"", form)
-    with pytest.raises(MissingExtra, match=r"calibrant\[arrow\]"):
-        written({}, form)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_repeated_names(form, tmp_path):
-    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
-    refused(lambda: opened(tmp_path, table_bytes(table, form), form), "'a' stands twice")
-
-
-def test_what_would_not_fit_into_memory(tmp_path, monkeypatch):
-    monkeypatch.setenv("CALIBRANT_MAX_BYTES", "1000000")
-    zeros = {"a": np.zeros(200_000), "text": ["x" * 1000] * 50_000 + ["y"] * 150_000}
-    for form in [*FORMS, "stream"]:
-        store = opened(tmp_path, table_bytes(pa.table(zeros), form, compression="zstd"), form)
-        for name in zeros:
-            refused(store[name].load, "GiB", "p.")
-    refused(lambda: next(store["a"].blocks(0, 10)), "GiB")  # an IPC batch comes whole
-
-
-def test_a_file_that_changes_is_refused(tmp_path):
-    store = opened(tmp_path, written(SOUND, "arrow"), "arrow")
-    (tmp_path / "q").write_bytes(written(SOUND, "arrow"))
-    (tmp_path / "q").replace(tmp_path / "p.arrow")
-    refused(store["logits"].load, "written over")
-
-
-def everything():
-    """Something of each kind of reading, in several groups of rows."""
-    return pa.table(
-        {
-            "logits": fixed(SOUND["logits"][0], C),
-            "lists": pa.array(SOUND["label_probs"].tolist()),
-            "nested": pa.array(np.moveaxis(SOUND["logits"], 0, 1).tolist()),
-            "ids": SOUND["ids"],
-            "site": pa.array(["a", "b"] * 11 + ["a"]).dictionary_encode(),
-            "labels": SOUND["labels"],
-            "right": SOUND["right"],
-        }
-    )
-
-
-KINDS_OF_FILES = {
-    "parquet": ("parquet", {}),
-    "pages": ("parquet", {"compression": "zstd", "data_page_version": "2.0"}),
-    "arrow": ("arrow", {}),
-    "packed": ("arrow", {"compression": "lz4"}),
-    "stream": ("stream", {}),
-}
-
-
-def arrays_or_a_refusal(folder, content, form):
-    """Nothing but arrays of the promised shapes, or a CalibrantError that names the file."""
-    message = f"{folder}"
-    try:
-        for entry in opened(folder, content, form).values():
-            assert entry.load().shape == entry.shape
-            rows = 1 if len(entry.shape) == 3 else 0
-            for block in entry.blocks(rows, 5):
-                assert block.shape[rows] <= 5
-    except CalibrantError as error:
-        message = str(error)
-    assert str(folder) in message
-
-
-@pytest.mark.parametrize("kind", KINDS_OF_FILES)
-def test_cut_anywhere(kind, tmp_path):
-    form, options = KINDS_OF_FILES[kind]
-    content = table_bytes(everything(), form, row_group_size=10, **options)
-    for length in range(0, len(content), 1 + len(content) // 60):
-        arrays_or_a_refusal(tmp_path, content[:length], form)
-        if form != "stream":
-            refused(lambda length=length: opened(tmp_path, content[:length], form), str(tmp_path), "cannot be read")
-
-
-@pytest.mark.parametrize("kind", KINDS_OF_FILES)
-def test_bytes_flipped_anywhere(kind, tmp_path):
-    form, options = KINDS_OF_FILES[kind]
-    content = table_bytes(everything(), form, row_group_size=10, **options)
-    rng = np.random.default_rng(14)
-    for place in rng.integers(0, len(content), 120):
-        damaged = bytearray(content)
-        damaged[place] ^= 1 << int(rng.integers(8))
-        arrays_or_a_refusal(tmp_path, bytes(damaged), form)
-
-
-@quickly
-@given(content=st.binary(max_size=80), form=st.sampled_from([*FORMS, "stream"]), honest=st.booleans())
-def test_arbitrary_bytes(content, form, honest, tmp_path_factory):
-    magic = {"parquet": b"PAR1", "arrow": b"ARROW1", "stream": b"\xff\xff\xff\xff"}[form] if honest else b""
-    arrays_or_a_refusal(tmp_path_factory.mktemp("bytes"), magic + content + magic, form)
-
-
-def test_a_page_that_is_damaged_is_found_on_the_way(tmp_path):
-    scores = RNG.random((40_000, 10), np.float32)
-    content = bytearray(table_bytes(pa.table({"probs": fixed(scores, 10)}), "parquet", use_dictionary=False))
-    content[len(content) * 3 // 4 : len(content) * 3 // 4 + 300_000] = bytes(300_000)
-    store = opened(tmp_path, bytes(content), "parquet")
-    blocks = store["probs"].blocks(0, 1000)
-    same(next(blocks), scores[:1000])
-    refused(lambda: list(blocks), "p.parquet", "a Parquet file", "cannot be read")
-
-
-def test_a_batch_that_is_damaged_is_found_on_the_way(tmp_path):
-    table = pa.table({"ids": SOUND["ids"]})
-    content = bytearray(table_bytes(table, "arrow", row_group_size=5))
-    place = content.index("r12 ü".encode())
-    content[place : place + 4] = b"\xff\xff\xff\xff"
-    store = opened(tmp_path, bytes(content), "arrow")
-    blocks = store["ids"].blocks(0, 5)
-    assert next(blocks).tolist() == SOUND["ids"][:5].tolist()
-    refused(lambda: list(blocks), "p.arrow", "an Arrow IPC file or stream", "cannot be read")

@@ -55,6 +55,7 @@ def command(
     form: Annotated[str, typer.Option("--format", help="table, json, csv, markdown or latex.")] = "table",
     strict: inputs.Strict = False,
     blocks: inputs.Blocks = False,
+    hashed: inputs.Hash = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Judge predictions: every metric that applies, with its interval and what a calibrated model would give."""
@@ -76,6 +77,8 @@ def command(
     )  # fmt: skip
     if soft:
         predictions = [p.with_soft_labels() if isinstance(p, Classification | Stream) else p for p in predictions]
+    if hashed:
+        predictions = [p.fingerprinted() if isinstance(p, Stream) else p for p in predictions]
     with progress_bar(quiet) as progress:
         evaluation = evaluate(
             predictions, metrics, by=by or (), units=units, level=level, resamples=resamples, seed=seed,

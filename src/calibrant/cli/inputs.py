@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.passes import Input
+    from calibrant.evaluation.choosing import Input
 
 Labels = Annotated[str | None, typer.Option("--labels", help="Tables: the column of labels.", metavar="COL")]
 Probs = Annotated[str | None, typer.Option("--probs", help="Tables: columns of probabilities.", metavar="'p_*'")]
@@ -46,6 +46,9 @@ Quantiles = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Make warnings errors.")]
 Blocks = Annotated[
     bool, typer.Option("--blocks", help="Read block by block, as is done with large inputs, whatever the size.")
+]
+Hash = Annotated[
+    bool, typer.Option("--hash", help="SHA-256 of inputs read block by block too; they are read once more for it.")
 ]
 IN_MEMORY = 1 << 28
 """Bytes up to which an input is read at once."""

@@ -30,6 +30,11 @@ class Reliability:
             self.known = True
             self.sums.add(rows.confidence, rows.hit, rows.weights, equal_width(rows.confidence, RELIABILITY_BINS))
 
+    def merge(self, other: Reliability) -> None:
+        """Take in what another has seen."""
+        self.known |= other.known
+        self.sums.merge(other.sums)
+
     def columns(self) -> dict[str, Columns]:
         """The curve by name, over the bins that have rows; nothing where labels are unknown."""
         if not self.known:
@@ -63,6 +68,11 @@ class PitHistogram:
             bins = equal_width(rows.pit, PIT_BINS)
             self.rows += np.bincount(bins, minlength=PIT_BINS)
             self.mass.add(np.ones(rows.n) if rows.weights is None else rows.weights, bins)
+
+    def merge(self, other: PitHistogram) -> None:
+        """Take in what another has seen."""
+        self.rows += other.rows
+        self.mass.merge(other.mass)
 
     def columns(self) -> dict[str, Columns]:
         """The histogram by name; nothing where it is not known what came true."""

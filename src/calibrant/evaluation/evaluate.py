@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import NotApplicable, UsageError
-from calibrant.evaluation.passes import Input, OneInput, applicable
+from calibrant.evaluation.choosing import Input, applicable
+from calibrant.evaluation.passes import OneInput
 from calibrant.evaluation.result import Evaluation
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, Judged, Regression
@@ -186,7 +187,7 @@ def _described(one: OneInput) -> dict[str, object]:
         out["kind"] = example.kind
         if example.samples is not None:
             out["samples"] = len(example.samples)
-    effective = one.n_eff()
+    effective = one.seen.n_eff() if one.seen else None
     if effective is not None:
         out["n_eff"] = effective
     return out | ({"meta": dict(example.info.meta)} if example.info.meta else {})

@@ -13,13 +13,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from calibrant.kernels.loops.sums import TIERS, group_limbs, limbs, tier_limbs
+from calibrant.kernels.loops.sums import TIERS, group_limbs, limbs, tier_limbs, tiers_of
 
 BLOCK = 1 << 20
 SMALLEST = 1074
 """Bits after the point of the smallest float."""
 TIER_BITS = 32
-TIER_TOP = 12
 
 
 @dataclass
@@ -104,19 +103,16 @@ class GroupSums:
     def add(self, x: np.ndarray, groups: np.ndarray) -> None:
         """Add each value to the sum of its group."""
         self.groups = max(self.groups, int(groups.max()) + 1 if len(groups) else 0)
-        finite = np.isfinite(x)
-        self.odd += int((~finite).sum())
-        tier = np.where(finite & (x != 0), (np.frexp(x)[1] + (TIER_BITS - TIER_TOP - 1)) // TIER_BITS, 0)
-        for k in np.unique(tier).tolist():
-            inside = finite & (tier == k)
-            self._add_tier(k, np.ldexp(x[inside], -TIER_BITS * k), groups[inside])
-
-    def _add_tier(self, tier: int, x: np.ndarray, groups: np.ndarray) -> None:
-        held = self._tier(tier)
-        for start in range(0, len(x), BLOCK):
-            part = slice(start, start + BLOCK)
-            group_limbs(x[part], groups[part], held)
-            carry(held)
+        x = np.ascontiguousarray(x, np.float64)
+        tiers = np.empty(len(x), np.int8)
+        lowest, highest, odd = tiers_of(x, tiers)
+        self.odd += odd
+        for tier in range(lowest, highest + 1):
+            held, scale = self._tier(tier), 2.0 ** (-TIER_BITS * tier)
+            for start in range(0, len(x), BLOCK):
+                part = slice(start, start + BLOCK)
+                group_limbs(x[part], groups[part], tiers[part], tier, scale, held)
+                carry(held)
 
     def _tier(self, tier: int) -> np.ndarray:
         """The limbs of a tier, long enough for every group that is known."""
@@ -137,8 +133,9 @@ class GroupSums:
     def values(self) -> np.ndarray:
         """The sums as floats; all of them NaN once a value that is not finite has come."""
         total = np.full(self.groups, np.nan if self.odd else 0.0)
-        for tier in sorted(self.tiers):
-            total += np.ldexp(floats(self._tier(tier))[:, 0], TIER_BITS * tier)
+        with np.errstate(over="ignore"):
+            for tier in sorted(self.tiers):
+                total += np.ldexp(floats(self._tier(tier))[:, 0], TIER_BITS * tier)
         return total
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
-from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, float_of_ordered, like, ordered_bits
+from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, float_bits, float_of_ordered, like, ordered_bits
 
 i4 = np.int32
 
@@ -85,6 +85,12 @@ def _mark(p, bins, marks):
 
 
 @kernel()
+def _first_mark(eight):
+    """Which of eight bytes, each 0 or 1, is the first that is set: the exponent of the lowest bit as a float tells."""
+    return ((float_bits(np.float64(eight & -eight)) >> 52) - 1023) >> 3
+
+
+@kernel()
 def classwise(z, is_probs, pred, confidence, labels, weights, bins, table, start, stop):
     """Add rows start … stop to table[layer, class, bin]: Σw, Σwp, Σwp², Σwy, Σwpy in units of 2⁻⁴⁰.
 
@@ -96,7 +102,7 @@ def classwise(z, is_probs, pred, confidence, labels, weights, bins, table, start
     ones, squares = np.zeros(classes, np.int64), np.zeros(classes, np.int64)
     moved = np.zeros((classes, bins, 3), np.int64)
     marks = np.zeros((classes + 7) // 8 * 8, np.uint8)
-    eights = marks.view(np.uint64)
+    eights = marks.view(np.int64)
     for i in range(start, stop):
         r = z[i]
         top = r[pred[i]]
@@ -107,10 +113,11 @@ def classwise(z, is_probs, pred, confidence, labels, weights, bins, table, start
         _add_totals(p, weight, ones, squares)
         _mark(p, bins, marks)
         for e in range(eights.size):
-            if eights[e]:
-                for k in range(8 * e, min(8 * e + 8, classes)):
-                    if marks[k]:
-                        _move(moved, k, bin_of(p[k], bins), np.float64(p[k]), weight, unit)
+            left = eights[e]
+            while left:
+                k = 8 * e + _first_mark(left)
+                left &= left - 1
+                _move(moved, k, bin_of(p[k], bins), np.float64(p[k]), weight, unit)
         if labels.size:
             k = labels[i]
             b = bin_of(p[k], bins)

@@ -13,6 +13,9 @@ LIMIT = 4194304.0
 """2²²: values at or beyond it (and NaN) are left to the caller."""
 TIERS = 256
 """Eight exponents each, for the values that are cut one by one."""
+ODD_TIER = 99
+LOWEST_TIER = -31
+"""Its scale is still a float."""
 
 
 @kernel()
@@ -108,7 +111,32 @@ def bin_limbs(p, y, w, bins, limbs, rows, spread):
 
 
 @kernel()
-def group_limbs(x, groups, limbs):
-    """Add each x, |x| < 2¹², to limbs[group, 0, :]; at most 2²⁰ values a call."""
+def tiers_of(x, tiers):
+    """The tier k of each value, 2^(32k − 20) ≤ |x| < 2^(32k + 12), 0 for 0; the lowest, the highest, how many are odd.
+
+    What is not finite is odd, and its tier is one that no number has.
+    """
+    lowest = 0
+    highest = 0
+    odd = 0
     for i in range(x.size):
-        _add_term(limbs, groups[i], 0, x[i])
+        exponent = ((float_bits(x[i]) >> 52) & 0x7FF) - 1022
+        tier = max((exponent + 19) >> 5, LOWEST_TIER)
+        if exponent == 1025:
+            odd += 1
+            tier = ODD_TIER
+        elif x[i] == 0.0:
+            tier = 0
+        else:
+            lowest = min(lowest, tier)
+            highest = max(highest, tier)
+        tiers[i] = tier
+    return lowest, highest, odd
+
+
+@kernel()
+def group_limbs(x, groups, tiers, tier, scale, limbs):
+    """Add each value of a tier, times 2^(−32·tier), to limbs[group, 0, :]; at most 2²⁰ values a call."""
+    for i in range(x.size):
+        if tiers[i] == tier:
+            _add_term(limbs, groups[i], 0, x[i] * scale)

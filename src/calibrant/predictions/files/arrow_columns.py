@@ -140,6 +140,8 @@ def values_of(array: Any, column: Column, first: int) -> np.ndarray:
         array = array.flatten()
         shape.append(length)
         inside *= length
+    if str(array.type) in ("float", "double") and array.null_count:
+        array = array.fill_null(math.nan)  # pandas writes NaN as null
     _refuse_nulls(array, column, first, inside)
     return _flat(array, column).reshape(shape)
 
@@ -175,7 +177,7 @@ def _refuse_nulls(array: Any, column: Column, first: int, inside: int) -> None:
         raise column.bad(
             "a value in every row",
             f"row {first + place // inside} is null",
-            "fill it in, or leave the row or the column out; a number that is not known can be NaN",
+            "fill it in, or leave the row or the column out",
         )
 
 

@@ -1,0 +1,61 @@
+"""Which metrics are computed: those that were named, or by default all that these predictions can give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from calibrant import registry
+from calibrant.errors import NotApplicable
+from calibrant.predictions import Classification, Judged, Regression
+from calibrant.predictions.files.stream import Stream
+from calibrant.registry.metric import Spec
+
+InMemory = Classification | Judged | Regression
+Input = InMemory | Stream
+MOST_KEPT = 1 << 21
+"""Rows of an input read block by block up to which metrics that keep rows run without being named."""
+
+
+def applicable(wanted: str | Iterable[str] | None, source: Input) -> tuple[list[Spec], dict[str, str]]:
+    """The specs that these predictions can give, and the reason for each that they cannot."""
+    example = source.example
+    specs, named = _specs(wanted, example)
+    skipped = {spec.text: reason for spec in specs if (reason := spec.metric.lacks(spec, example))}
+    if isinstance(source, Stream) and source.n > MOST_KEPT and not named:
+        said = "it keeps every row, and this input is read block by block: name it if it is meant"
+        skipped |= {s.text: said for s in specs if s.metric.keeps_rows(s) and s.text not in skipped}
+    chosen = [spec for spec in specs if spec.text not in skipped]
+    if not chosen:
+        reasons = "; ".join(f"{text}: {reason}" for text, reason in skipped.items())
+        raise NotApplicable(
+            source.name,
+            expected="at least one metric that applies",
+            came=f"none of those asked for does ({reasons})" if reasons else "none was asked for",
+            do="see `calibrant metrics` for what each needs",
+        )
+    return chosen, skipped
+
+
+def _specs(wanted: str | Iterable[str] | None, example: InMemory) -> tuple[list[Spec], bool]:
+    """The specs asked for, and whether they were named one by one; those of other tasks are not meant by default."""
+    if isinstance(wanted, str):
+        wanted = registry.split(wanted)
+    texts = None if wanted is None else list(wanted)
+    if texts is not None and texts != ["all"]:
+        return list({spec.text: spec for spec in map(registry.parse, texts)}.values()), True
+    specs = registry.default_specs() if texts is None else [Spec.make(m) for m in registry.metrics().values()]
+    family = frozenset({"regression"} if isinstance(example, Regression) else {"classification", "judged"})
+    specs = [spec for spec in specs if family & spec.metric.tasks]
+    return specs + _binary_extras(specs, example), texts is not None
+
+
+def _binary_extras(specs: list[Spec], example: InMemory) -> list[Spec]:
+    """Of a binary problem both readings are shown: the top label, and class 1."""
+    if not isinstance(example, Classification) or example.classes != 2:
+        return []
+    names = (*(example.class_names or ())[1:], "1")
+    written = [n for n in names if n != "top" and n == n.strip() and not set(n) & set("(),=")]
+    name = next((n for n in written if example.class_index(n) == 1), None)
+    if name is None:
+        return []
+    return [Spec.make(spec.metric, of=name) for spec in specs if "of" in spec.options]

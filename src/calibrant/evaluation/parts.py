@@ -1,0 +1,168 @@
+"""What is taken in of the rows of one input: accumulators of all rows and of groups, curves, and what was met.
+
+A `Part` takes in blocks; parts of the same plan, filled by several threads, are merged in the end. Sums are exact, so
+that which of them saw a block, and when, shows nowhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.evaluation.choosing import InMemory
+from calibrant.evaluation.curves import PitHistogram, Reliability
+from calibrant.kernels.exact import ExactSum
+from calibrant.kernels.rows import rows_of
+from calibrant.predictions import Regression
+from calibrant.predictions.files.stream import naming
+from calibrant.registry.accumulators import Accumulator
+from calibrant.registry.estimate import Estimate, Settings
+from calibrant.registry.metric import Spec
+
+Tell = Callable[[str, float], None]
+
+
+@dataclass
+class Accumulated:
+    """The accumulators of all rows, or of one group of them."""
+
+    each: dict[str, Accumulator]
+    n: int = 0
+    mass: ExactSum | None = None
+
+    @classmethod
+    def of(cls, specs: list[Spec], example: InMemory) -> Accumulated:
+        """Fresh ones."""
+        return cls({spec.text: spec.metric.accumulate(spec, example) for spec in specs})
+
+    def add(self, rows: Any, spread: bool) -> None:
+        """Take in more rows."""
+        self.n += rows.n
+        if rows.weights is not None:
+            self.mass = (self.mass or ExactSum()).add(rows.weights)
+        for accumulator in self.each.values():
+            accumulator.add(rows, spread)
+
+    def merge(self, other: Accumulated) -> None:
+        """Take in what another has seen."""
+        self.n += other.n
+        if other.mass is not None:
+            self.mass = (self.mass or ExactSum()).merge(other.mass)
+        for text, accumulator in self.each.items():
+            if other.n:
+                accumulator.merge(other.each[text])
+
+    def estimates(self, settings: Settings, tell: Tell = lambda what, share: None) -> dict[str, Estimate]:
+        """What was found; undefined where no row has weight."""
+        if self.mass is not None and self.mass.value() == 0:
+            return dict.fromkeys(self.each, Estimate.of(math.nan, self.n))
+        found = {}
+        for place, (text, accumulator) in enumerate(self.each.items()):
+            tell(text, place / len(self.each))
+            found[text] = accumulator.result(settings)
+        return found
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The groups of one column: their names, and the group of each row."""
+
+    by: str
+    names: list[Any]
+    place: np.ndarray
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is wanted of each block."""
+
+    specs: list[Spec]
+    example: InMemory
+    settings: Settings
+    groupings: list[Grouping]
+    units: np.ndarray | None = None
+    curves: bool = True
+
+    def record(self, block: InMemory, threads: int | None) -> Any:
+        """The record of a block's rows, with what the metrics want beyond it."""
+        extras: frozenset[Hashable] = frozenset()
+        for spec in self.specs:
+            extras |= spec.metric.wanted(spec, self.example)
+        with naming(block.info.origin):
+            return rows_of(block, extras, threads=threads, light=all(spec.metric.light for spec in self.specs))
+
+    def names(self, text: str) -> bool:
+        """Whether this spec is among those wanted."""
+        return any(spec.text == text for spec in self.specs)
+
+
+class Part:
+    """What was taken in of some of the blocks."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Nothing yet."""
+        self.plan = plan
+        self.all = Accumulated.of(plan.specs, plan.example)
+        self.groups: list[dict[int, Accumulated]] = [{} for _ in plan.groupings]
+        self.curve: Any = PitHistogram() if isinstance(plan.example, Regression) else Reliability()
+        self.deviation = 0.0
+        self.met = {"impossible": 0, "crossing": 0, "without_spread": 0}
+        self.squares = ExactSum()
+
+    def add(self, block: InMemory, start: int, threads: int | None) -> None:
+        """Take in a block whose first row is row `start` of all."""
+        plan = self.plan
+        rows = plan.record(block, threads)
+        if plan.units is not None:
+            rows.units = plan.units[start : start + block.n]
+        self._notice(block, rows)
+        self.all.add(rows, plan.settings.intervals)
+        if plan.curves:
+            self.curve.add(rows)
+        for grouping, found in zip(plan.groupings, self.groups, strict=True):
+            self._add_groups(grouping.place[start : start + block.n], found, block, rows)
+
+    def _notice(self, block: InMemory, rows: Any) -> None:
+        """Count what the user should know of."""
+        self.deviation = max(self.deviation, rows.deviation)
+        if rows.weights is not None:
+            self.squares.add(rows.weights**2)
+        if isinstance(block, Regression):
+            self.met["crossing"] += block.crossing()
+            if block.samples is not None and self.plan.names("dss"):
+                self.met["without_spread"] += int((rows.variance == 0).sum())
+        elif self.plan.settings.intervals and rows.log_label is not None and self.plan.names("nll"):
+            self.met["impossible"] += int(np.isneginf(rows.log_label).sum())
+
+    def _add_groups(self, place: np.ndarray, found: dict[int, Accumulated], block: InMemory, rows: Any) -> None:
+        tables = any(extra.ndim > 1 for extra in rows.extras.values())  # of all rows of a block: made anew for some
+        for group in np.unique(place).tolist():
+            members = np.flatnonzero(place == group)
+            part = self.plan.record(block[members], 1) if tables else rows.take(members)
+            part.units = None if rows.units is None else rows.units[members]
+            self._group(found, group).add(part, self.plan.settings.intervals)
+
+    def _group(self, found: dict[int, Accumulated], group: int) -> Accumulated:
+        if group not in found:
+            found[group] = Accumulated.of(self.plan.specs, self.plan.example)
+        return found[group]
+
+    def merge(self, other: Part) -> None:
+        """Take in what another has seen."""
+        self.all.merge(other.all)
+        self.curve.merge(other.curve)
+        self.deviation = max(self.deviation, other.deviation)
+        self.met = {key: count + other.met[key] for key, count in self.met.items()}
+        self.squares.merge(other.squares)
+        for mine, theirs in zip(self.groups, other.groups, strict=True):
+            for group, found in theirs.items():
+                self._group(mine, group).merge(found)
+
+    def n_eff(self) -> float | None:
+        """(Σw)²/Σw², or None where every row counts once."""
+        squares = self.squares.value()
+        return self.all.mass.value() ** 2 / squares if self.all.mass is not None and squares else None
