@@ -80,7 +80,7 @@ def section(metric: Metric) -> list[str]:
         "Direction": BETTER[metric.direction],
         "Range": limits(metric),
         "Needs": needs(metric),
-        "Defined for": " and ".join(sorted(metric.tasks)),
+        "Defined for": ", ".join(sorted(metric.tasks)),
         "Proper": "yes" if metric.proper else "no",
         "Comparable across models": "yes" if metric.comparable else "no",
         "Bias": escaped(metric.bias),

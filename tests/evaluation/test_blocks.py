@@ -280,7 +280,7 @@ def test_a_bad_score_in_a_later_block_is_placed(tmp_path):
     path = tmp_path / "z.npz"
     np.savez(path, logits=z, labels=np.zeros(50, int))
     said = refused(lambda: cal.evaluate(cal.scan(path), resamples=30, block_rows=10))
-    assert "z.npz, rows counted from 30" in said
+    assert "z.npz, in the block from row 30" in said
     assert "row 7" in said
 
 

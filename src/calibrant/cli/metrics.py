@@ -42,7 +42,7 @@ def _card(metric: Metric) -> str:
         "better": metric.direction,
         "range": f"{metric.limits[0]:g} to {metric.limits[1]:g}",
         "needs": ", ".join(sorted(metric.needs)) or "nothing but predictions",
-        "for": " and ".join(sorted(metric.tasks)),
+        "for": ", ".join(sorted(metric.tasks)),
         "proper": "yes" if metric.proper else "no",
         "comparable across models": "yes" if metric.comparable else "no",
         "bias": metric.bias,

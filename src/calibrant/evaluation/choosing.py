@@ -26,7 +26,10 @@ def applicable(wanted: str | Iterable[str] | None, source: Input) -> tuple[list[
         skipped |= {s.text: said for s in specs if s.metric.keeps_rows(s) and s.text not in skipped}
     chosen = [spec for spec in specs if spec.text not in skipped]
     if not chosen:
-        reasons = "; ".join(f"{text}: {reason}" for text, reason in skipped.items())
+        by_reason: dict[str, list[str]] = {}
+        for text, reason in skipped.items():
+            by_reason.setdefault(reason, []).append(text)
+        reasons = "; ".join(f"{', '.join(texts)}: {reason}" for reason, texts in by_reason.items())
         raise NotApplicable(
             source.name,
             expected="at least one metric that applies",

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.calibration.binned import BinSums
 from calibrant.calibration.binning import equal_width
-from calibrant.kernels.exact import GroupSums
+from calibrant.kernels.exact import ExactSum
 from calibrant.kernels.regression_rows import RegressionRows
 
 RELIABILITY_BINS = 15
@@ -55,37 +55,47 @@ class Reliability:
 
 
 class PitHistogram:
-    """Share of rows whose PIT lies in each of 20 bins; 1/20 each where the model is right."""
+    """Share of rows whose PIT lies in each of 20 bins; 1/20 each where the model is right.
+
+    A row of S samples is spread evenly over y's place among them, which ties make longer (Czado, Gneiting & Held 2009,
+    Biometrics 65: 1254-1261), so that samples of the right distribution give even bins for every S.
+    """
 
     def __init__(self) -> None:
         """No rows yet."""
-        self.mass = GroupSums()
-        self.rows = np.zeros(PIT_BINS, np.int64)
+        self.below = [(ExactSum(), ExactSum()) for _ in range(PIT_BINS)]
+        """Rows and weight below the upper edge of each bin."""
 
     def add(self, rows: RegressionRows) -> None:
         """Take in more rows."""
-        if rows.pit is not None:
-            bins = equal_width(rows.pit, PIT_BINS)
-            self.rows += np.bincount(bins, minlength=PIT_BINS)
-            self.mass.add(np.ones(rows.n) if rows.weights is None else rows.weights, bins)
+        if rows.pit is None:
+            return
+        for place, (count, mass) in enumerate(self.below):
+            edge = (place + 1) / PIT_BINS
+            if rows.pit_low is not None and rows.pit_high is not None:
+                share = np.clip((edge - rows.pit_low) / (rows.pit_high - rows.pit_low), 0.0, 1.0)
+            else:
+                share = rows.pit <= edge
+            count.add(share)
+            mass.add(share if rows.weights is None else share * rows.weights)
 
     def merge(self, other: PitHistogram) -> None:
         """Take in what another has seen."""
-        self.rows += other.rows
-        self.mass.merge(other.mass)
+        for mine, theirs in zip(self.below, other.below, strict=True):
+            mine[0].merge(theirs[0])
+            mine[1].merge(theirs[1])
 
     def columns(self) -> dict[str, Columns]:
         """The histogram by name; nothing where it is not known what came true."""
-        if not self.rows.any():
+        rows, mass = (np.array([sums[k].value() for sums in self.below]) for k in (0, 1))
+        if not mass[-1] > 0:
             return {}
-        mass = np.zeros(PIT_BINS)
-        mass[: self.mass.groups] = self.mass.values()
         edges = np.arange(PIT_BINS + 1) / PIT_BINS
         return {
             "pit": {
                 "lower": edges[:-1].tolist(),
                 "upper": edges[1:].tolist(),
-                "n": self.rows.tolist(),
-                "share": (mass / mass.sum()).tolist(),
+                "n": np.diff(rows, prepend=0.0).tolist(),
+                "share": (np.diff(mass, prepend=0.0) / mass[-1]).tolist(),
             }
         }

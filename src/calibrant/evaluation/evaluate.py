@@ -106,7 +106,7 @@ def score_rows(
     out = {}
     for spec in specs:
         accumulator = spec.metric.accumulate(spec, one)
-        if not isinstance(accumulator, Mean):
+        if not isinstance(accumulator, Mean) or accumulator.transform is not float:
             raise NotApplicable(
                 spec.text,
                 expected="a metric that is the mean of a score of rows",

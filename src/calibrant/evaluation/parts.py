@@ -18,7 +18,7 @@ from calibrant.evaluation.curves import PitHistogram, Reliability
 from calibrant.kernels.exact import ExactSum
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Regression
-from calibrant.predictions.files.stream import naming
+from calibrant.predictions.files.naming import naming
 from calibrant.registry.accumulators import Accumulator
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.metric import Spec
@@ -121,7 +121,7 @@ class Part:
             rows.units = plan.units[start : start + block.n]
         self._notice(block, rows)
         self.all.add(rows, plan.settings.intervals)
-        if plan.curves:
+        if plan.curves and (not isinstance(block, Regression) or plan.names("pit")):
             self.curve.add(rows)
         for grouping, found in zip(plan.groupings, self.groups, strict=True):
             self._add_groups(grouping.place[start : start + block.n], found, block, rows)

@@ -128,6 +128,9 @@ class OneInput:
         if any(column.partition(":")[0] == "labels" for column in self.by):
             said = "within one label no model is calibrated: groups by labels have no interval or band of ECE"
             out.append(Note("by-labels", f"{name}: {said}"))
+        if any(column.partition(":")[0] == "y" for column in self.by):
+            said = "groups by y are groups by what came true: among high outcomes a good forecast looks too low"
+            out.append(Note("by-outcome", f"{name}: {said}"))
         if isinstance(self.source, Stream):
             out += crossing_notes(name, met["crossing"], self.source.n)
         return out

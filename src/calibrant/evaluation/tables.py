@@ -137,7 +137,7 @@ def _title(evaluation: Evaluation, result: Result) -> str:
     if facts["members"] > 1:
         parts.append(f"{facts['members']} members")
     if "samples" in facts:
-        parts.append(f"{facts['samples']} samples")
+        parts.append(f"{facts['samples']} sample{'s' * (facts['samples'] > 1)}")
     if "classes" in facts:
         parts.append(f"{facts['classes']} classes")
     return " · ".join(parts)

@@ -36,6 +36,9 @@ class RegressionRows:
     crps: np.ndarray | None = None
     crps_plain: np.ndarray | None = None
     pit: np.ndarray | None = None
+    pit_low: np.ndarray | None = None
+    pit_high: np.ndarray | None = None
+    """Of samples: the ends of y's place among them, below/(S + 1) and (below + ties + 1)/(S + 1)."""
     weights: np.ndarray | None = None
     units: np.ndarray | None = None
     deviation: float = 0.0
@@ -133,6 +136,8 @@ def _of_samples(
         error, spread = found["error"], found["spread"]
         rows.crps = error - spread / (size * (size - 1)) if size > 1 else np.full(n, np.nan)
         rows.crps_plain = error - spread / size**2
+        rows.pit_low = found["below"] / (size + 1)
+        rows.pit_high = (found["below"] + found["ties"] + 1) / (size + 1)
         rows.pit = (found["below"] + 0.5 * found["ties"] + 0.5) / (size + 1)
     return rows
 

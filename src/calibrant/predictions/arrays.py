@@ -29,6 +29,8 @@ def as_array(value: Any, what: str) -> np.ndarray:
             came="its rows differ in length",
             do="pad or split it",
         ) from error
+    if array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX gives it
+        array = array.astype(np.float32)
     if array.dtype == object:
         array = _text_of_objects(array, what)
     if array.dtype.kind not in "biufUS":

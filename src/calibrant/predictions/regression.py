@@ -38,11 +38,23 @@ class Regression(Predictions):
     # ------------------------------------------------------------------------------ constructors
     @classmethod
     def from_gaussian(
-        cls, mean: Any, std: Any = None, y: Any = None, *, var: Any = None, member_names: Any = None, **known: Any
+        cls,
+        mean: Any,
+        std: Any = None,
+        y: Any = None,
+        *,
+        var: Any = None,
+        member_names: Any = None,
+        ids: Any = None,
+        weights: Any = None,
+        columns: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        name: str = "predictions",
     ) -> Regression:
         """Mean and standard deviation (or variance), (N,) each, or (M, N) for the mixture of M members.
 
-        Of the other arguments: ids, weights, columns, meta and name, as everywhere.
+        y: (N,) what came true; without it, what needs it is skipped. weights: (N,) sampling weights; columns: (N,)
+        arrays to slice by.
         """
         if (std is None) == (var is None):
             raise UsageError(
@@ -60,16 +72,27 @@ class Regression(Predictions):
                 came=f"its shape is {spread.shape}",
                 do="give one for each mean",
             )
-        _refuse_rows(~(spread > 0), spread, what, "numbers above 0", "a prediction without spread has no density")
+        hint = "mend these rows: without spread there is no density"
+        _refuse_rows(~(spread > 0), spread, what, "numbers above 0", hint)
         n = means.shape[-1]
         means, spread = means.reshape(-1, n), spread.reshape(-1, n)
         names = None if member_names is None else as_names(member_names, "member_names", len(means))
         std = spread if var is None else np.sqrt(spread)
-        info = RowInfo.build(n, **known)
+        info = RowInfo.build(n, ids=ids, weights=weights, columns=columns, meta=meta, name=name)
         return cls("gaussian", _as_y(y, n), info, mean=means, std=std, member_names=names)
 
     @classmethod
-    def from_samples(cls, samples: Any, y: Any = None, **known: Any) -> Regression:
+    def from_samples(
+        cls,
+        samples: Any,
+        y: Any = None,
+        *,
+        ids: Any = None,
+        weights: Any = None,
+        columns: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        name: str = "predictions",
+    ) -> Regression:
         """Draws (S, N) of the predictive distribution of each row: an ensemble, a posterior predictive."""
         draws = _numbers(samples, "samples", y)
         if draws.ndim != 2:
@@ -77,10 +100,22 @@ class Regression(Predictions):
                 "samples", expected="shape (S, N)", came=f"its shape is {draws.shape}", do="put draws first, rows last"
             )
         n = draws.shape[1]
-        return cls("samples", _as_y(y, n), RowInfo.build(n, **known), samples=draws)
+        info = RowInfo.build(n, ids=ids, weights=weights, columns=columns, meta=meta, name=name)
+        return cls("samples", _as_y(y, n), info, samples=draws)
 
     @classmethod
-    def from_quantiles(cls, quantiles: Any, levels: Any, y: Any = None, **known: Any) -> Regression:
+    def from_quantiles(
+        cls,
+        quantiles: Any,
+        levels: Any,
+        y: Any = None,
+        *,
+        ids: Any = None,
+        weights: Any = None,
+        columns: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        name: str = "predictions",
+    ) -> Regression:
         """Quantiles (N, Q) at Q rising levels between 0 and 1; those that cross are used as they are, and counted."""
         values = _floats(quantiles, "quantiles")
         at = _as_levels(levels)
@@ -92,12 +127,14 @@ class Regression(Predictions):
                 do="one row an example, one column a level",
             )
         _refuse_rows(~np.isfinite(values).T, values.T, "quantiles", "finite numbers", "drop or repair the row")
-        made = cls("quantiles", _as_y(y, len(values)), RowInfo.build(len(values), **known), quantiles=values, levels=at)
+        info = RowInfo.build(len(values), ids=ids, weights=weights, columns=columns, meta=meta, name=name)
+        made = cls("quantiles", _as_y(y, len(values)), info, quantiles=values, levels=at)
         return made.with_notes(made._crossings())
 
     @classmethod
     def from_sklearn(cls, estimator: Any, X: Any, y: Any = None, **known: Any) -> Regression:
         """`estimator.predict(X, return_std=True)`: Gaussian processes, Bayesian ridge, ARD and what follows them."""
+        estimator = getattr(estimator, "best_estimator_", estimator)
         final = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
         predict = getattr(final, "predict", None)
         if predict is None or "return_std" not in inspect.signature(predict).parameters:
@@ -225,14 +262,16 @@ def _floats(value: Any, what: str) -> np.ndarray:
 def _numbers(value: Any, what: str, y: Any) -> np.ndarray:
     """Finite numbers with rows last."""
     array = _floats(value, what)
-    if array.ndim not in (1, 2) or array.size == 0:
+    rows: tuple[int, ...] = tuple(getattr(y, "shape", ())) or ((len(y),) if isinstance(y, list | tuple) else ())
+    column = array.ndim == 2 and array.shape[1] == 1 < array.shape[0] and rows[:1] == array.shape[:1]
+    if array.ndim not in (1, 2) or array.size == 0 or column:
+        hints = {0: "give one number for each row: numpy.full(n, value)", 2: "drop the last axis: .squeeze(-1)"}
         raise ShapeError(
             what,
             expected="shape (N,) or (M, N) with at least one row",
             came=f"its shape is {array.shape}",
-            do="members or draws come first, rows last",
+            do=hints.get(array.ndim, "members or draws come first, rows last"),
         )
-    rows: tuple[int, ...] = tuple(getattr(y, "shape", ())) or ((len(y),) if isinstance(y, list | tuple) else ())
     if array.ndim == 2 and len(rows) == 1 and rows[0] == array.shape[0] != array.shape[1]:
         raise ShapeError(
             what,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import UsageError
+from calibrant.errors import ShapeError, UsageError
 from calibrant.predictions.arrays import as_floats
 
 
@@ -27,11 +27,18 @@ def normal_of(distribution: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draws_of(distribution: Any, samples: int, seed: int) -> np.ndarray:
-    """`samples` draws (S, N) of a distribution over N rows; torch's own random state is left as it was."""
+    """`samples` draws (S, N) of each member of a distribution over N rows; torch's own random state stays as it was."""
     if samples < 1:
         raise UsageError("from_torch", expected="at least one draw", came=f"samples is {samples}", do="1000 is usual")
     torch = sys.modules["torch"]
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed)
         drawn = as_floats(distribution.sample((samples,)), "samples")
-    return drawn.reshape(samples, -1)
+    if drawn.ndim not in (2, 3):
+        raise ShapeError(
+            "from_torch",
+            expected="a distribution over (N,) rows, or (M, N) for members",
+            came=f"one draw has shape {drawn.shape[1:]}",
+            do="flatten its batch",
+        )
+    return drawn.reshape(-1, drawn.shape[-1])

@@ -157,6 +157,12 @@ def _pinball_levels(spec: Spec, predictions: Regression) -> tuple[float, ...]:
     return tuple(k / (count + 1) for k in range(1, count + 1))
 
 
+def _lacks_pinball_levels(spec: Spec, predictions: Regression) -> str | None:
+    if spec["level"] and spec["levels"]:
+        return "level and levels exclude each other"
+    return _lacks_levels(predictions, _pinball_levels(spec, predictions))
+
+
 def _pinball(spec: Spec, predictions: Regression) -> Mean:
     levels = _pinball_levels(spec, predictions)
     return Mean(lambda rows: regression.pinball(rows, levels), (0.0, INFINITE))
@@ -183,7 +189,7 @@ PINBALL = Metric(
         Option("level", 0.0, "one level; 0: several", at_least=0.0, at_most=0.999999),
     ),
     wanted=lambda spec, predictions: _quantiles(_pinball_levels(spec, predictions)),
-    refuses=lambda spec, predictions: _lacks_levels(predictions, _pinball_levels(spec, predictions)),
+    refuses=_lacks_pinball_levels,
     accumulate=_pinball,
 )
 
@@ -212,6 +218,7 @@ INTERVAL_SCORE = Metric(
     refuses=lambda spec, predictions: _lacks_levels(predictions, _ends(spec)),
     accumulate=lambda spec, predictions: Mean(
         lambda rows: regression.interval_score(rows, float(spec["level"])),
+        (-INFINITE if predictions.kind == "quantiles" else 0.0, INFINITE),
     ),
 )
 PIT_MEAN = Metric(

@@ -106,9 +106,9 @@ def _pit(curve: Mapping[str, list[float]]) -> str:
     """Share of rows in each range of F(y) as a bar; equal heights are what a right distribution gives."""
     bins, top = len(curve["share"]), max(*curve["share"], 2.0 / len(curve["share"]))
     bars = []
-    for low, high, share, n in zip(curve["lower"], curve["upper"], curve["share"], curve["n"], strict=True):
+    for low, high, share in zip(curve["lower"], curve["upper"], curve["share"], strict=True):
         x, w, h = 40 + SIZE * low, SIZE * (high - low) - 1, SIZE / 2 * share / top
-        hint = f"{low:.2f} to {high:.2f}: {n:g} rows, share {share:.4f}"
+        hint = f"{low:.2f} to {high:.2f}: {100 * share:.2f} % of the rows"
         bars.append(
             f"<g><title>{hint}</title><rect x='{x:.1f}' y='{10 + SIZE / 2 - h:.1f}' width='{w:.1f}' height='{h:.1f}' "
             "fill='var(--bar)' opacity='.75'/></g>"

@@ -52,7 +52,7 @@ class Plan:
     n: int
     known: tuple[str, ...]
     columns: tuple[str, ...]
-    ignored: tuple[str, ...]
+    ignored: Mapping[str, str]
     shapes: Mapping[str, tuple[int, ...]]
     """Of the arrays that are used, without the axis of rows."""
 
@@ -64,12 +64,12 @@ class Plan:
         known = tuple(key for key in (*COMPANIONS[family], *ANY) if key in store)
         others = [key for key in store if key not in (*main, *known)]
         columns = tuple(key for key in others if store[key].shape == (n,) and key not in RESERVED)
-        ignored = tuple(f"{show(key)} {store[key].shape}" for key in others if key not in columns)
+        ignored = {key: f"{show(key)} {store[key].shape}" for key in others if key not in columns}
         if strict and ignored:
             raise FileError(
                 str(path),
                 expected=f"only known keys and columns of length {n} (strict)",
-                came=f"found {', '.join(ignored)}",
+                came=f"found {', '.join(ignored.values())}",
                 do="remove or rename them, or leave --strict out",
             )
         used = [key for key in (*main, *known, *columns) if key not in CONSTANTS]
@@ -80,8 +80,11 @@ class Plan:
         """What fits nothing, said once."""
         if not self.ignored:
             return []
-        said = f"{', '.join(self.ignored)} fit no key and not the {self.n} rows, and were ignored"
-        return [Note("ignored-arrays", f"{self.path.name}: {said}")]
+        strange = [text for key, text in self.ignored.items() if key in RESERVED]
+        misfits = [text for key, text in self.ignored.items() if key not in RESERVED]
+        said = [f"{', '.join(misfits)} fit no key and not the {self.n} rows"] * bool(misfits)
+        said += [f"{', '.join(strange)} go with other kinds of predictions than {self.main[0]}"] * bool(strange)
+        return [Note("ignored-arrays", f"{self.path.name}: {'; '.join(said)}, and were ignored")]
 
     def by_row(self, columns: bool = True) -> list[str]:
         """The arrays that have rows, in order."""
@@ -121,19 +124,20 @@ def _family(store: Store, path: Path) -> tuple[str, tuple[str, ...]]:
     """The kind of predictions and the arrays that hold them."""
     scores = [key for key in SCORE_KEYS if key in store]
     found = scores + ["confidence"] * ("confidence" in store)
-    if len(found) == 1:
+    spread = [key for key in ("std", "var") if key in store]
+    if len(found) == 1 and not ("mean" in store and spread):
         return ("judged" if found == ["confidence"] else "classification"), (found[0],)
     candidates: tuple[str, ...] = ("mean", "samples", "quantiles")
     numbers = [key for key in candidates if key in store]
     if found or len(numbers) != 1:
-        raise _undecided(store, path, found or numbers)
+        raise _undecided(store, path, found + numbers)
     if numbers != ["mean"]:
         if numbers == ["quantiles"] and "levels" not in store:
             raise _lacks(path, "levels (Q,) with quantiles", store, "say at which levels they are")
         return numbers[0], (numbers[0],)
-    spread = [key for key in ("std", "var") if key in store]
     if len(spread) != 1:
-        raise _lacks(path, "mean with exactly one of std and var", store, "several point predictions are 'samples'")
+        hint = "keep one of them" if spread else "several point predictions a row are 'samples'"
+        raise _lacks(path, "mean with exactly one of std and var", store, hint)
     return "gaussian", ("mean", spread[0])
 
 
@@ -194,7 +198,8 @@ def build(plan: Plan, arrays: Mapping[str, np.ndarray], name: str, *, small: boo
     if plan.family == "judged":
         return Judged.from_confidence(main[0], **known)
     if plan.family == "gaussian":
-        return Regression.from_gaussian(main[0], **{plan.main[1]: main[1]}, **known)
+        known[plan.main[1]] = main[1]
+        return Regression.from_gaussian(main[0], **known)
     if plan.family == "samples":
         return Regression.from_samples(main[0], **known)
     return Regression.from_quantiles(main[0], **known)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from calibrant.errors import CalibrantWarning, FileError, show
+from calibrant.errors import CalibrantWarning, FileError, InputError, show
 from calibrant.predictions.base import Note
 from calibrant.predictions.files.assembling import AnyPredictions, Plan, build, check_total
 from calibrant.predictions.files.axes import row_axis
+from calibrant.predictions.files.naming import naming
 from calibrant.predictions.files.shards import Source, opened, shards_of, together
 from calibrant.predictions.files.tables import ColumnOptions
 
@@ -58,10 +59,24 @@ def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
             loaded.append({key: shard.store[key].load() for key in (*plan.by_row(), *plan.constants())})
             plans.append(plan)
             hashes.append((path.name, shard.digest()))
-    made = build(plans[0], _joined(plans, loaded), source.name)
+    try:
+        with naming(source.path.name):
+            made = build(plans[0], _joined(plans, loaded), source.name)
+    except FileError:
+        raise
+    except InputError:
+        _find_fault(plans, loaded, source.name)
+        raise
     if source.member is not None:
         made = made.member(source.member)
     return made.with_notes(tuple(notes_of(plans)), hashes[0][1] if len(hashes) == 1 else together(hashes))
+
+
+def _find_fault(plans: list[Plan], loaded: list[dict[str, np.ndarray]], name: str) -> None:
+    """Of several shards, raise what is wrong with the first that is not right on its own."""
+    for plan, arrays in zip(plans, loaded, strict=True) if len(plans) > 1 else ():
+        with naming(plan.path.name):
+            build(plan, {key: array for key, array in arrays.items() if key != "weights"}, name)  # may all be 0
 
 
 def notes_of(plans: list[Plan]) -> list[Note]:

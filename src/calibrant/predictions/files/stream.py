@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,12 +18,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from calibrant.errors import FileError, InputError, UsageError, did_you_mean, show
+from calibrant.errors import CalibrantWarning, FileError, UsageError, did_you_mean, show
 from calibrant.predictions.arrays import as_weights, unit_of
 from calibrant.predictions.base import Note
 from calibrant.predictions.classification import Classification
 from calibrant.predictions.files.assembling import AnyPredictions, Plan, build
 from calibrant.predictions.files.axes import row_axis
+from calibrant.predictions.files.naming import naming
 from calibrant.predictions.files.reading import check_same_constant, check_same_type, notes_of, source_of
 from calibrant.predictions.files.shards import Source, fingerprint, opened, reading, shards_of, together
 from calibrant.predictions.files.stores import Store
@@ -46,7 +48,10 @@ def scan(
     strict: bool = False,
 ) -> Stream:
     """As `read`, but the predictions stay where they are: `evaluate` reads them block by block, in bounded memory."""
-    return scan_source(source_of(path, rename, member), ColumnOptions.of(columns or {}), strict=strict)
+    made = scan_source(source_of(path, rename, member), ColumnOptions.of(columns or {}), strict=strict)
+    for note in made.notes():
+        warnings.warn(note.message, CalibrantWarning, stacklevel=2)
+    return made
 
 
 def scan_source(source: Source, columns: ColumnOptions, *, strict: bool = False) -> Stream:
@@ -140,14 +145,14 @@ class Stream:
     def _blocks(self, rows: int, columns: tuple[str, ...]) -> Iterator[AnyPredictions]:
         unit = self._weight_unit
         types: dict[str, np.ndarray] = {}
-        start = 0
         for plan in self.plans:
+            start = 0
             with self._opened(plan) as store:
                 wanted = [key for key in plan.by_row() if key not in plan.columns or key in columns]
                 for arrays in _rows_of(store, wanted, rows):
                     for key in plan.main:
                         check_same_type(plan, key, arrays[key], types.setdefault(key, arrays[key]), self.plans[0])
-                    origin = f"{plan.path.name}, rows counted from {start}"
+                    origin = f"{plan.path.name}, in the block from row {start}"
                     with naming(origin):
                         block = self._built(plan, arrays, unit)
                     yield block._with_info(replace(block.info, origin=origin))
@@ -228,18 +233,6 @@ def _rows_of(store: Store, keys: list[str], rows: int) -> Iterator[dict[str, np.
     readers = [store[key].blocks(row_axis(key, len(store[key].shape)), rows) for key in keys]
     for parts in zip(*readers, strict=True):
         yield dict(zip(keys, parts, strict=True))
-
-
-@contextmanager
-def naming(origin: str) -> Iterator[None]:
-    """Say where what was refused lies."""
-    try:
-        yield
-    except InputError as error:
-        if not origin:
-            raise
-        place = f"{origin}: {error.subject}"
-        raise type(error)(place, expected=error.expected, came=error.came, do=error.do) from error
 
 
 def _ahead(items: Iterator[T]) -> Iterator[T]:

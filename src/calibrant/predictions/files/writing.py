@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from calibrant.errors import CalibrantError, UsageError, WriteError, plain, show
+from calibrant.predictions.base import Predictions
 from calibrant.predictions.checking import KINDS
 from calibrant.predictions.classification import two_classes
 from calibrant.predictions.files import arrow
@@ -81,6 +82,13 @@ def write(predictions: AnyPredictions, path: str | Path) -> Path:
     .npz, .parquet, .arrow, .feather, .safetensors, .csv, .jsonl, or '/' for a folder of .npy.
     """
     text, path = str(path), Path(path)
+    if not isinstance(predictions, Predictions):
+        raise UsageError(
+            "write",
+            expected="predictions in memory",
+            came=f"got {type(predictions).__name__}",
+            do="read a stream first: cal.write(stream.read(), path)",
+        )
     arrays = arrays_of(predictions)
     for key in arrays:
         if set(key) & {"/", "\\", "\0"}:
