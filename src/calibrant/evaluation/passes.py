@@ -123,7 +123,8 @@ class OneInput:
             said = f"{met['impossible']} rows gave their label probability 0; nll(clip=1e-6) bounds what they cost"
             out.append(Note("infinite-nll", f"{name}: {said}"))
         if met["without_spread"]:
-            said = f"the samples of {met['without_spread']} rows are all equal, and the dss of these rows is infinite"
+            count = f"{met['without_spread']} of {self.source.n} rows"
+            said = f"in {count} the samples are all equal, and such a row has an infinite dss"
             out.append(Note("infinite-dss", f"{name}: {said}"))
         if any(column.partition(":")[0] == "labels" for column in self.by):
             said = "within one label no model is calibrated: groups by labels have no interval or band of ECE"

@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.kernels.regression import gaussian_scores, mixture_quantiles, sample_scores
 from calibrant.predictions import Regression
-from calibrant.predictions.regression import level_index
+from calibrant.predictions.regression import level_index, mean_and_variance
 
 NLL = "nll"
 CRPS = "crps"
@@ -57,7 +57,7 @@ class RegressionRows:
 
 def quantile_key(level: float) -> tuple[str, float]:
     """The key under which the quantile of a level stands among the extras."""
-    return ("quantile", round(level, 12))
+    return ("quantile", float(level))
 
 
 def regression_rows(
@@ -104,9 +104,8 @@ def _levels(wanted: frozenset[Hashable]) -> list[float]:
 def _of_members(
     mean: np.ndarray, std: np.ndarray, y: np.ndarray | None, wanted: frozenset[Hashable], threads: int | None
 ) -> RegressionRows:
-    centre = mean.mean(axis=0)
+    centre, epistemic = mean_and_variance(mean)
     aleatoric = (std * std).mean(axis=0)
-    epistemic = np.square(mean - centre).mean(axis=0)
     rows = RegressionRows(
         n=mean.shape[1], y=y, mean=centre, variance=aleatoric + epistemic, aleatoric=aleatoric, epistemic=epistemic
     )

@@ -38,13 +38,34 @@ def draws_and_observed(data: Any, group: str, variable: str | None) -> tuple[str
     observed = _group(data, "observed_data")
     if observed is None or name not in observed:
         return name, draws, None
-    return name, draws, as_floats(observed[name].transpose(*rest).values, name).reshape(-1)
+    return name, draws, as_floats(_matched(observed[name], array, rest).values, name).reshape(-1)
+
+
+def _matched(observed: Any, drawn: Any, dims: list[Any]) -> Any:
+    """What was observed, in the order of what was drawn: by the names of dimensions and by coordinates, or by shape."""
+    shape = tuple(drawn.sizes[dim] for dim in dims)
+    try:
+        if set(observed.dims) == set(dims):
+            for dim in set(dims) & set(observed.indexes) & set(drawn.indexes):
+                if not observed.indexes[dim].equals(drawn.indexes[dim]):
+                    observed = observed.sel({dim: drawn.indexes[dim]})
+            observed = observed.transpose(*dims)
+    except (KeyError, ValueError):
+        shape = ()
+    if tuple(observed.shape) == shape:
+        return observed
+    raise ShapeError(
+        f"observed_data: {observed.name}",
+        expected=f"what is predicted: {dict(zip(dims, shape, strict=False)) or 'the same coordinates'}",
+        came=f"it is {dict(observed.sizes)}",
+        do="give y yourself: from_arviz(data, y=observed)",
+    )
 
 
 def _group(data: Any, name: str) -> Any:
     try:
         return data[name]
-    except (KeyError, TypeError, AttributeError):
+    except (LookupError, TypeError, AttributeError):
         return None
 
 

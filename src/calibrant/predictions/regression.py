@@ -18,6 +18,7 @@ from calibrant.predictions.arrays import as_floats, as_names
 from calibrant.predictions.base import Note, Predictions, RowInfo
 
 SEED = 0
+CROSSING = "crossing-quantiles"
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,8 +129,7 @@ class Regression(Predictions):
             )
         _refuse_rows(~np.isfinite(values).T, values.T, "quantiles", "finite numbers", "drop or repair the row")
         info = RowInfo.build(len(values), ids=ids, weights=weights, columns=columns, meta=meta, name=name)
-        made = cls("quantiles", _as_y(y, len(values)), info, quantiles=values, levels=at)
-        return made.with_notes(made._crossings())
+        return cls("quantiles", _as_y(y, len(values)), info, quantiles=values, levels=at)
 
     @classmethod
     def from_sklearn(cls, estimator: Any, X: Any, y: Any = None, **known: Any) -> Regression:
@@ -146,6 +146,13 @@ class Regression(Predictions):
             )
         known.setdefault("name", type(final).__name__)
         mean, std = estimator.predict(X, return_std=True)
+        if np.ndim(mean) != 1:
+            raise ShapeError(
+                "from_sklearn",
+                expected="a regressor of one target",
+                came=f"it predicts shape {np.shape(mean)}",
+                do="give each target's mean and std to from_gaussian",
+            )
         return cls.from_gaussian(mean, std, y, **known)
 
     @classmethod
@@ -199,11 +206,11 @@ class Regression(Predictions):
     def moment_matched(self) -> Regression:
         """One Gaussian with the mean and the variance of the mixture, or of the samples."""
         if self.mean is not None and self.std is not None:
-            mean = self.mean.mean(axis=0, dtype=np.float64)
-            variance = np.square(self.std, dtype=np.float64).mean(axis=0) + self.mean.var(axis=0, dtype=np.float64)
+            mean, apart = mean_and_variance(self.mean)
+            variance = np.square(self.std, dtype=np.float64).mean(axis=0) + apart
         elif self.samples is not None and len(self.samples) > 1:
-            mean = self.samples.mean(axis=0, dtype=np.float64)
-            variance = self.samples.var(axis=0, ddof=1, dtype=np.float64)
+            mean, variance = mean_and_variance(self.samples)
+            variance *= len(self.samples) / (len(self.samples) - 1)
         else:
             raise UsageError(
                 "moment_matched",
@@ -232,8 +239,9 @@ class Regression(Predictions):
         """The number of rows in which a quantile lies below one of a lower level."""
         return 0 if self.quantiles is None else int((np.diff(self.quantiles, axis=1) < 0).any(axis=1).sum())
 
-    def _crossings(self) -> tuple[Note, ...]:
-        return crossing_notes(self.name, self.crossing(), self.n)
+    def notes(self) -> tuple[Note, ...]:
+        """What the user should know of these predictions: of these rows, under their present name."""
+        return self.info.notes + crossing_notes(self.name, self.crossing(), self.n)
 
     def __repr__(self) -> str:
         facts: Mapping[str, int] = {"members": self.members}
@@ -245,11 +253,19 @@ class Regression(Predictions):
         return f"Regression({self.name!r}, {self.kind}, rows={self.n}, {said}, y={self.has_labels})"
 
 
+def mean_and_variance(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance (divisor M) over the first axis, about its first entry: members that agree have none."""
+    first = x[0].astype(np.float64)
+    away = x - first
+    centre = away.mean(axis=0)
+    return first + centre, np.square(away - centre).mean(axis=0)
+
+
 def crossing_notes(name: str, count: int, n: int) -> tuple[Note, ...]:
     """What is said of quantiles that cross."""
     if not count:
         return ()
-    return (Note("crossing-quantiles", f"{name}: the quantiles of {count} of {n} rows cross; they are used as given"),)
+    return (Note(CROSSING, f"{name}: the quantiles of {count} of {n} rows cross; they are used as given"),)
 
 
 # ------------------------------------------------------------------------------------------ checks

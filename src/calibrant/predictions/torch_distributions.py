@@ -28,12 +28,20 @@ def normal_of(distribution: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def draws_of(distribution: Any, samples: int, seed: int) -> np.ndarray:
     """`samples` draws (S, N) of each member of a distribution over N rows; torch's own random state stays as it was."""
-    if samples < 1:
-        raise UsageError("from_torch", expected="at least one draw", came=f"samples is {samples}", do="1000 is usual")
+    if not hasattr(distribution, "sample"):
+        raise UsageError(
+            "from_torch",
+            expected="a torch distribution",
+            came=f"got {type(distribution).__name__}",
+            do="draws themselves go to from_samples",
+        )
+    if samples != int(samples) or samples < 1:
+        said = "at least one draw, and a whole number of them"
+        raise UsageError("from_torch", expected=said, came=f"samples is {samples}", do="1000 is usual")
     torch = sys.modules["torch"]
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed)
-        drawn = as_floats(distribution.sample((samples,)), "samples")
+        drawn = as_floats(distribution.sample((int(samples),)), "samples")
     if drawn.ndim not in (2, 3):
         raise ShapeError(
             "from_torch",

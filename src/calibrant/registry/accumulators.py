@@ -20,6 +20,10 @@ from calibrant.scores.decomposition import BrierParts
 Limits = tuple[float, float]
 RESOLUTION = 2.0**-50
 """Spread of the terms of a mean, as a share of their squares, that cannot be told from the rounding of the squares."""
+BLURRED = 5e-5
+"""Standard deviation, as a share of the mean, below which the rounding of the cubes shows in the skewness (by 0.01)."""
+FAINT, LOST = 1e-105, 1e-145
+"""Standard deviations below which cubes, and squares, come so close to the smallest floats that digits are lost."""
 
 
 class Accumulator(Protocol):
@@ -71,12 +75,13 @@ class Moments:
         self.terms += len(s)
         if units is not None and spread:
             self._add_units(s, weights, units)
-        w, square, cube = (weights, s * s, s * s * s) if spread else (weights, s, s)
-        powers = (np.ones(0), s, square, cube)
-        wanted = self.POWERS if spread else ((1, 0), (1, 1))
-        for a, b in wanted if w is not None else [(k, k) for k in range(1, 4 if spread else 2)]:
-            term = powers[b] if w is None else w**a if b == 0 else w**a * powers[b]
-            self.sums.setdefault((a, b), ExactSum()).add(term)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # what is lost is known by its sums
+            w, square, cube = (weights, s * s, s * s * s) if spread else (weights, s, s)
+            powers = (np.ones(0), s, square, cube)
+            wanted = self.POWERS if spread else ((1, 0), (1, 1))
+            for a, b in wanted if w is not None else [(k, k) for k in range(1, 4 if spread else 2)]:
+                term = powers[b] if w is None else w**a if b == 0 else w**a * powers[b]
+                self.sums.setdefault((a, b), ExactSum()).add(term)
 
     def _add_units(self, s: np.ndarray, weights: np.ndarray | None, units: np.ndarray) -> None:
         w = np.ones(len(s)) if weights is None else weights
@@ -110,16 +115,18 @@ class Moments:
 
     def error_and_skewness(self) -> tuple[float, float, int]:
         """Standard error of the mean, skewness of its terms, and the number of independent terms."""
-        if not all(total.finite for total in self.sums.values()):
+        if not all(total.finite for (power, _), total in self.sums.items() if power < 3):
             return math.nan, math.nan, self.n
         if self.by_unit:
             return self._by_unit()
         m = self.sums[1, 1].fraction() / self._sum(1, 0)
         weighted = (1, 0) in self.sums
         second = self._centred2(m) if weighted else self._sum(2, 2) - self.n * m * m
-        third = self._centred3(m) if weighted else self._third(m)
-        floor = float(self._sum(2, 2)) * RESOLUTION
-        return _error_and_skewness(float(second), float(third), float(self._sum(1, 0)), self.terms, floor)
+        floor, third = _float(self._sum(2, 2)) * RESOLUTION, math.nan
+        if all(total.finite for (power, _), total in self.sums.items() if power == 3):
+            third = _float(self._centred3(m) if weighted else self._third(m))
+        about = abs(_float(m)) * math.cbrt(self._sum(3, 0) / self.terms)
+        return _error_and_skewness(_float(second), third, float(self._sum(1, 0)), self.terms, floor, about)
 
     def _centred2(self, m: Fraction) -> Fraction:
         return self._sum(2, 2) - 2 * m * self._sum(2, 1) + m * m * self._sum(2, 0)
@@ -149,20 +156,36 @@ class Moments:
     def _by_unit(self) -> tuple[float, float, int]:
         scores, mass = (sums.values() for sums in self._unit_sums())
         seen = mass > 0
-        residual = scores[seen] - self.mean() * mass[seen]
-        second, third = float((residual**2).sum()), float((residual**3).sum())
-        floor = float((scores[seen] ** 2).sum()) * RESOLUTION
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            residual = scores[seen] - self.mean() * mass[seen]
+            second, third = float((residual**2).sum()), float((residual**3).sum())
+            floor = float((scores[seen] ** 2).sum()) * RESOLUTION
         return _error_and_skewness(second, third, float(mass.sum()), int(seen.sum()), floor)
 
 
-def _error_and_skewness(second: float, third: float, mass: float, n: int, floor: float) -> tuple[float, float, int]:
-    """From Σ r² and Σ r³ of the terms r of a mean, its mass and the number of terms; Σ r² up to `floor` is none."""
-    if n < 2:
+def _float(x: Fraction) -> float:
+    """As a float, infinite where it is beyond them."""
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
+
+
+def _error_and_skewness(
+    second: float, third: float, mass: float, n: int, floor: float, about: float = 0.0
+) -> tuple[float, float, int]:
+    """From Σ r² and Σ r³ of the terms r of a mean, its mass and the number of terms; Σ r² up to `floor` is none.
+
+    about: where the terms lay before they were centred. The skewness is 0 where rounding has made it, or lost it.
+    """
+    if n < 2 or not math.isfinite(second):
         return math.nan, 0.0, n
-    if second <= floor:
+    unit = math.sqrt(max(second, 0.0) / n)
+    if second <= floor or unit < LOST:
         return 0.0, 0.0, n
-    skewness = third / n / (second / n) ** 1.5
-    return math.sqrt(second * n / (n - 1)) / mass, skewness, n
+    known = math.isfinite(third) and unit > max(BLURRED * about, FAINT)
+    skewness = third / n / unit / unit / unit if known else 0.0
+    return unit * math.sqrt(n * n / (n - 1)) / mass, skewness, n
 
 
 @dataclass

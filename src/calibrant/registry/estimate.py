@@ -8,6 +8,9 @@ from typing import Any
 
 from calibrant.intervals import NONE, Interval
 
+NOT_FINITE = {"infinite": math.inf, "-infinite": -math.inf, "undefined": math.nan}
+"""What is said in a file of a value that JSON has no number for."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -56,7 +59,7 @@ class Estimate:
         """As it stands in an evaluation file: numbers that are not finite are left out, the value is explained."""
         out: dict[str, Any] = {"value": self.value if math.isfinite(self.value) else None}
         if out["value"] is None:
-            out["status"] = "undefined" if math.isnan(self.value) else "infinite"
+            out["status"] = next(status for status, value in NOT_FINITE.items() if str(value) == str(self.value))
         numbers = ("low", "high", "level", "null_low", "null_high", "p_value")
         out |= {key: float(getattr(self, key)) for key in numbers if math.isfinite(getattr(self, key))}
         return out | {"method": self.method, "n": self.n}
@@ -67,5 +70,5 @@ class Estimate:
         known = {key: data[key] for key in cls.__dataclass_fields__ if key in data and key != "value"}
         value = data["value"]
         if value is None:
-            value = math.inf if data.get("status") == "infinite" else math.nan
+            value = NOT_FINITE.get(data.get("status", ""), math.nan)
         return cls(value=value, **known)
