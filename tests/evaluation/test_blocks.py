@@ -51,10 +51,10 @@ EXAMPLES = {
     "members": classification(members=3, width=60, weighted=True),
     "binary-probs": classification(width=2, kind="probs", dtype=np.float64),
     "judged": cal.Judged.from_confidence(
-        np.random.default_rng(0).random((2, N)), np.random.default_rng(1).integers(0, 2, N), name="x"
+        np.random.default_rng(0).random((11, N)), np.random.default_rng(1).integers(0, 2, N), name="x"
     ),
     "gaussian": regression("gaussian", weighted=True),
-    "mixture": regression("gaussian", members=3),
+    "mixture": regression("gaussian", members=9),
     "samples": regression("samples"),
     "quantiles": regression("quantiles", weighted=True),
 }
@@ -67,8 +67,8 @@ def can_be_written(example, suffix):
 CASES = [(name, suffix) for name, example in EXAMPLES.items() for suffix in SUFFIXES if can_be_written(example, suffix)]
 
 
-def shards(example, folder, suffix, cuts=(20, 61)):
-    """The example in three parts, whose paths sort in the order of the rows."""
+def shards(example, folder, suffix, cuts=(20, 61, N - 1)):
+    """The example in four parts, the last of one row, whose paths sort in the order of the rows."""
     folder.mkdir()
     edges = (0, *cuts, N)
     for place in range(len(edges) - 1):
@@ -136,10 +136,10 @@ def test_a_stream_can_be_read_and_described(tmp_path):
     stream = cal.scan(parts)
     assert (stream.read().mean == EXAMPLES["mixture"].mean).all()
     text = describe(stream)
-    for said in ("97", "3, from part-0.npz to part-2.npz", "column site", "mixtures of Gaussians", "y "):
+    for said in ("97", "4, from part-0.npz to part-3.npz", "column site", "mixtures of Gaussians", "y "):
         assert said in text
     assert len(stream) == N
-    assert "shards=3" in repr(stream)
+    assert "shards=4" in repr(stream)
     assert stream.fingerprinted().sha256 == cal.read(parts).sha256
 
 
@@ -189,6 +189,109 @@ def test_many_rows_of_certain_predictions_are_not_kept():
     assert drawn.var() == pytest.approx(mean, rel=0.15)
 
 
+def test_labels_of_tables_are_read_alike_in_every_shard(tmp_path):
+    """Under columns probs_1 … probs_3 a label is a name first: decided for all shards, not for each."""
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    head = "labels,probs_1,probs_2,probs_3\n"
+    (folder / "a.csv").write_text(head + "1,.1,.8,.1\n2,.1,.1,.8\n")
+    (folder / "b.csv").write_text(head + "0,.8,.1,.1\n")
+    for predictions in (cal.read(folder), cal.scan(folder)):
+        assert cal.measure(predictions, "accuracy") == {"accuracy": 1.0}
+    assert cal.scan(folder).column("labels").tolist() == [1, 2, 0]
+
+
+def test_class_names_in_a_file_do_not_change_what_its_labels_count(tmp_path):
+    """Parquet of this program keeps numbers of classes, also where the classes are called 1, 2 and 3."""
+    predictions = cal.Classification.from_probs(np.full((2, 3), 1 / 3), [1, 2], classes=["1", "2", "3"])
+    for suffix in (".parquet", ".arrow", ".npz", ".csv", ".jsonl", ".safetensors"):
+        path = cal.write(predictions, tmp_path / f"x{suffix}")
+        assert cal.read(path).labels.tolist() == [1, 2]
+        assert cal.scan(path).column("labels").tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".arrow", ".safetensors"])
+def test_empty_shards_are_passed_over(suffix, tmp_path):
+    folder = shards(EXAMPLES["logits"], tmp_path / "parts", ".npz" if suffix == ".npz" else suffix)
+    part = cal.read(folder / f"part-1{suffix}")
+    arrays = {"logits": part.scores[0][:0], "labels": part.labels[:0], "weights": part.weights[:0]}
+    arrays |= {key: column[:0] for key, column in part.columns.items()}
+    for name in ("a-first", "part-1b"):
+        if suffix == ".npz":
+            np.savez(folder / f"{name}.npz", **arrays)
+        else:
+            from calibrant.predictions.files import arrow, safetensors
+
+            writers = {".parquet": arrow.write_parquet, ".arrow": arrow.write_arrow}
+            with (folder / f"{name}{suffix}").open("wb") as stream:
+                writers.get(suffix, safetensors.write_safetensors)(arrays, stream)
+    expected = results(evaluated(EXAMPLES["logits"]))
+    assert results(evaluated(cal.read(folder).named("x"))) == expected
+    assert results(evaluated(cal.scan(folder).named("x"))) == expected
+
+
+def test_nothing_but_empty_shards(tmp_path):
+    np.savez(tmp_path / "x.npz", logits=np.empty((0, 3)), labels=np.empty(0, int))
+    for how in (cal.read, cal.scan):
+        assert "at least one" in refused(lambda how=how: how(tmp_path / "x.npz"))
+
+
+def test_draws_in_an_archive_are_unpacked_once(tmp_path, monkeypatch):
+    """They lie draw by draw, and blocks want all draws of some rows."""
+    import zipfile
+
+    taken = []
+    original = zipfile.ZipExtFile.read
+
+    def counted(self, n=-1):
+        content = original(self, n)
+        taken.append(len(content))
+        return content
+
+    draws = np.random.default_rng(0).normal(size=(100, 500))
+    path = tmp_path / "x.npz"
+    np.savez(path, samples=draws, y=draws[0])
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", counted)
+    stream = cal.scan(path)
+    assert sum(block.n for block in stream.blocks(7)) == 500
+    assert sum(taken) < 3 * draws.nbytes
+
+
+def test_the_limit_of_memory_is_that_of_all_shards(tmp_path, monkeypatch):
+    folder = shards(EXAMPLES["logits"], tmp_path / "parts", ".npz")
+    monkeypatch.setenv("CALIBRANT_MAX_BYTES", "4000")
+    assert "scan" in refused(lambda: cal.read(folder))
+    assert cal.scan(folder).n == N
+
+
+def test_the_first_of_two_bad_blocks_is_told(tmp_path):
+    z = np.zeros((400, 3))
+    z[[150, 250, 350], 1] = np.nan
+    np.savez(tmp_path / "z.npz", logits=z, labels=np.zeros(400, int))
+    for _ in range(5):
+        said = refused(lambda: cal.evaluate(cal.scan(tmp_path / "z.npz"), resamples=30, block_rows=5, threads=4))
+        assert "in the block from row 150" in said
+
+
+def test_a_stream_can_be_copied_and_used_by_two_at_once(tmp_path):
+    import pickle
+    from concurrent.futures import ThreadPoolExecutor
+
+    stream = cal.scan(cal.write(EXAMPLES["logits"], tmp_path / "x.npz"))
+    other = pickle.loads(pickle.dumps(stream))  # noqa: S301
+    with ThreadPoolExecutor(2) as pool:
+        a, b = pool.map(lambda s: results(cal.evaluate(s, resamples=30, block_rows=9)), (stream, stream))
+    assert a == b == results(cal.evaluate(other, resamples=30))
+
+
+@pytest.mark.parametrize("rows", [0, -3])
+def test_blocks_of_no_rows_are_refused(rows, tmp_path):
+    stream = cal.scan(cal.write(EXAMPLES["logits"], tmp_path / "x.npz"))
+    for predictions in (stream, EXAMPLES["logits"]):
+        assert "at least 1" in refused(lambda p=predictions: list(p.blocks(rows)))
+        assert "at least 1" in refused(lambda p=predictions: cal.evaluate(p, block_rows=rows))
+
+
 # ------------------------------------------------------------------------------------------ failing
 def break_shard(folder, name="part-1.npz"):
     path = folder / name
@@ -216,9 +319,9 @@ class TestShardsThatDoNotFit:
 
     def test_ragged(self, how, tmp_path):
         folder = shards(EXAMPLES["logits"], tmp_path / "parts", ".npz")
-        cal.write(classification(width=5, weighted=True), folder / "part-3.npz")
+        cal.write(classification(width=5, weighted=True), folder / "part-4.npz")
         said = refused(lambda: how(folder))
-        assert "part-3.npz" in said
+        assert "part-4.npz" in said
         assert "(5,)" in said
 
     def test_a_missing_column(self, how, tmp_path):
@@ -264,7 +367,7 @@ class TestShardsThatDoNotFit:
 
     def test_formats_mixed(self, how, tmp_path):
         folder = shards(EXAMPLES["logits"], tmp_path / "parts", ".npz")
-        cal.write(EXAMPLES["logits"], folder / "part-3.parquet")
+        cal.write(EXAMPLES["logits"], folder / "part-4.parquet")
         said = refused(lambda: how(folder))
         assert "one format" in said
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.kernels.exact import ExactSum, GroupSums, exact_mean, exact_sum
+from calibrant.kernels.exact import ExactSum, GroupSums, exact_sum
 
 VALUES = st.lists(st.floats(-1e300, 1e300), max_size=60)
 
@@ -42,10 +42,6 @@ def test_ten_million_small_values_keep_every_digit():
     assert exact_sum(x) == math.fsum(x)
 
 
-def test_mean_of_equal_values_is_that_value():
-    assert exact_mean(np.full(1_000_003, 0.1)) == pytest.approx(0.1, abs=2.0**-60)
-
-
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
@@ -60,9 +56,8 @@ def test_values_that_are_not_finite_are_told(values, expected):
     assert total == expected or (math.isnan(total) and math.isnan(expected))
 
 
-def test_empty_sum_is_zero_and_empty_mean_undefined():
+def test_empty_sum_is_zero():
     assert exact_sum(np.empty(0)) == 0.0
-    assert math.isnan(exact_mean(np.empty(0)))
 
 
 @given(

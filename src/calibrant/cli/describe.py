@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from calibrant.cli import inputs
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(help="Prediction files.", metavar="FILE")],
+    files: inputs.Files,
     labels: inputs.Labels = None,
     probs: inputs.Probs = None,
     logits: inputs.Logits = None,
@@ -28,17 +24,9 @@ def command(
     blocks: inputs.Blocks = False,
 ) -> None:
     """Say what was found in prediction files: kind, shape, labels, columns, and what was ignored."""
+    columns = inputs.columns_of(locals())
     from calibrant.cli.output import emit
     from calibrant.predictions.describing import describe
 
-    read = inputs.read_all(
-        files,
-        {
-            "labels": labels, "probs": probs, "logits": logits, "log_probs": log_probs, "prob": prob,
-            "confidence": confidence, "correct": correct, "y": y, "mean": mean, "std": std, "var": var,
-            "samples": samples, "quantiles": quantiles,
-        },
-        strict=strict,
-        blocks=blocks,
-    )  # fmt: skip
+    read = inputs.read_all(files, columns, strict=strict, blocks=blocks)
     emit("\n\n".join(describe(item) for item in read))

@@ -10,30 +10,15 @@ from calibrant.cli import inputs
 
 
 def command(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            help="Prediction files; FILE::logits=NAME,labels=NAME,member=K renames keys.",
-            metavar="FILE",
-        ),
-    ],
-    metrics: Annotated[
-        str | None,
-        typer.Option("--metrics", "-m", help="Metrics, as in 'nll,ece(bins=10)', or 'all'."),
-    ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option("--by", help="Slice by a column; COLUMN:BINS cuts numbers into ranges."),
-    ] = None,
-    units: Annotated[
-        str | None,
-        typer.Option("--units", help="Column of dependent rows (patient, prompt): intervals by unit."),
-    ] = None,
-    soft: Annotated[bool, typer.Option("--soft", help="Score against label_probs instead of labels.")] = False,
-    resamples: Annotated[int, typer.Option("--resamples", help="Replicates of resampled intervals and bands.")] = 1000,
-    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of everything random.")] = 0,
-    threads: Annotated[int | None, typer.Option("--threads", help="Threads; all by default.")] = None,
+    files: inputs.Files,
+    metrics: inputs.Metrics = None,
+    by: inputs.By = None,
+    units: inputs.Units = None,
+    soft: inputs.Soft = False,
+    resamples: inputs.Resamples = 1000,
+    level: inputs.Level = 0.95,
+    seed: inputs.Seed = 0,
+    threads: inputs.Threads = None,
     labels: inputs.Labels = None,
     probs: inputs.Probs = None,
     logits: inputs.Logits = None,
@@ -59,22 +44,14 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Judge predictions: every metric that applies, with its interval and what a calibrated model would give."""
+    columns = inputs.columns_of(locals())
     from calibrant.cli.output import check_format, progress_bar, refuse_warnings, write_outputs
     from calibrant.evaluation.evaluate import evaluate
     from calibrant.predictions import Classification
     from calibrant.predictions.files.stream import Stream
 
     form = check_format(form)
-    predictions = inputs.read_all(
-        files,
-        {
-            "labels": labels, "probs": probs, "logits": logits, "log_probs": log_probs, "prob": prob,
-            "confidence": confidence, "correct": correct, "y": y, "mean": mean, "std": std, "var": var,
-            "samples": samples, "quantiles": quantiles,
-        },
-        strict=strict,
-        blocks=blocks,
-    )  # fmt: skip
+    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks)
     if soft:
         predictions = [p.with_soft_labels() if isinstance(p, Classification | Stream) else p for p in predictions]
     if hashed:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -43,6 +44,23 @@ Quantiles = Annotated[
     str | None,
     typer.Option("--quantiles", help="Tables, regression: columns named after their levels.", metavar="'q_*'"),
 ]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="Prediction files, folders or patterns of shards; FILE::logits=NAME,labels=NAME,member=K renames keys.",
+        metavar="FILE",
+    ),
+]
+Metrics = Annotated[str | None, typer.Option("--metrics", "-m", help="Metrics, as in 'nll,ece(bins=10)', or 'all'.")]
+By = Annotated[list[str] | None, typer.Option("--by", help="Slice by a column; COLUMN:BINS cuts numbers into ranges.")]
+Units = Annotated[
+    str | None, typer.Option("--units", help="Column of dependent rows (patient, prompt): intervals by unit.")
+]
+Soft = Annotated[bool, typer.Option("--soft", help="Score against label_probs instead of labels.")]
+Resamples = Annotated[int, typer.Option("--resamples", help="Replicates of resampled intervals and bands.")]
+Level = Annotated[float, typer.Option("--level", help="Level of the intervals.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+Threads = Annotated[int | None, typer.Option("--threads", help="Threads; all by default.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Make warnings errors.")]
 Blocks = Annotated[
     bool, typer.Option("--blocks", help="Read block by block, as is done with large inputs, whatever the size.")
@@ -52,6 +70,13 @@ Hash = Annotated[
 ]
 IN_MEMORY = 1 << 28
 """Bytes up to which an input is read at once."""
+
+
+def columns_of(given: Mapping[str, Any]) -> dict[str, str | None]:
+    """The column options among the arguments of a command."""
+    from calibrant.predictions.files.tables import ColumnOptions
+
+    return {key: given[key] for key in ColumnOptions.__dataclass_fields__}
 
 
 def read_all(files: list[str], columns: dict[str, str | None], *, strict: bool, blocks: bool = False) -> list[Input]:

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 
 from calibrant import registry
 from calibrant.errors import NotApplicable
-from calibrant.predictions import Classification, Judged, Regression
+from calibrant.predictions import Classification, InMemory, Regression
 from calibrant.predictions.files.stream import Stream
 from calibrant.registry.metric import Spec
 
-InMemory = Classification | Judged | Regression
 Input = InMemory | Stream
 MOST_KEPT = 1 << 21
 """Rows of an input read block by block up to which metrics that keep rows run without being named."""

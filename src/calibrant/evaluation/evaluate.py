@@ -14,6 +14,7 @@ from calibrant.evaluation.passes import OneInput
 from calibrant.evaluation.result import Evaluation
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, Judged, Regression
+from calibrant.predictions.base import check_rows
 from calibrant.predictions.files.stream import Stream
 from calibrant.registry.accumulators import Mean
 from calibrant.registry.estimate import Settings
@@ -42,11 +43,13 @@ def evaluate(
     predictions: one input, several, or several by name, in memory or left in their files by `scan`. metrics: spec
     strings such as "ece(bins=10)", or None for all of linear or sort cost, or "all". by: columns to slice by, "column"
     or "column:BINS". units: a column of dependent rows (patient, prompt); intervals are then by unit. block_rows: rows
-    that are read at a time. progress: called with what is being done, and how much of all is done.
+    that are read at a time. progress: called with what is being done, and how much of all is done;
+    by whichever thread reads.
     """
     inputs = _inputs(predictions)
     metrics = metrics if metrics is None or isinstance(metrics, str) else list(metrics)
-    settings = _settings(level, resamples, seed, intervals, threads, block_rows)
+    settings = _settings(level, resamples, seed, intervals, threads)
+    check_rows(block_rows)
     columns = [by] if isinstance(by, str) else list(by)
     results, notes, described = [], [], []
     for place, item in enumerate(inputs):
@@ -150,16 +153,12 @@ def _distinct(inputs: list[Input]) -> list[Input]:
     return out
 
 
-def _settings(
-    level: float, resamples: int, seed: int, intervals: bool, threads: int | None, block_rows: int | None
-) -> Settings:
+def _settings(level: float, resamples: int, seed: int, intervals: bool, threads: int | None) -> Settings:
     if not 0.0 < level < 1.0:
         raise UsageError("level", expected="a number between 0 and 1", came=f"got {level}", do="0.95 is usual")
     if not 20 <= resamples <= MOST_RESAMPLES or resamples != int(resamples):
         said = f"a whole number from 20 to {MOST_RESAMPLES}"
         raise UsageError("resamples", expected=said, came=f"got {resamples}", do="1000 is usual")
-    if block_rows is not None and block_rows < 1:
-        raise UsageError("block_rows", expected="at least 1", came=f"got {block_rows}", do="leave it out")
     if threads is not None and threads < 1:
         raise UsageError("threads", expected="at least 1", came=f"got {threads}", do="leave it out for all")
     if not 0 <= seed < 1 << 64:

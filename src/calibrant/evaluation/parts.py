@@ -1,6 +1,6 @@
 """What is taken in of the rows of one input: accumulators of all rows and of groups, curves, and what was met.
 
-A `Part` takes in blocks; parts of the same plan, filled by several threads, are merged in the end. Sums are exact, so
+A `Part` takes in blocks; parts of the same input, filled by several threads, are merged in the end. Sums are exact, so
 that which of them saw a block, and when, shows nowhere.
 """
 
@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.evaluation.choosing import InMemory
 from calibrant.evaluation.curves import PitHistogram, Reliability
 from calibrant.kernels.exact import ExactSum
 from calibrant.kernels.rows import rows_of
-from calibrant.predictions import Regression
+from calibrant.predictions import InMemory, Regression
 from calibrant.predictions.files.naming import naming
 from calibrant.registry.accumulators import Accumulator
 from calibrant.registry.estimate import Estimate, Settings
@@ -77,7 +76,7 @@ class Grouping:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Wanted:
     """What is wanted of each block."""
 
     specs: list[Spec]
@@ -95,7 +94,7 @@ class Plan:
         with naming(block.info.origin):
             return rows_of(block, extras, threads=threads, light=all(spec.metric.light for spec in self.specs))
 
-    def names(self, text: str) -> bool:
+    def wants(self, text: str) -> bool:
         """Whether this spec is among those wanted."""
         return any(spec.text == text for spec in self.specs)
 
@@ -103,27 +102,27 @@ class Plan:
 class Part:
     """What was taken in of some of the blocks."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, wanted: Wanted) -> None:
         """Nothing yet."""
-        self.plan = plan
-        self.all = Accumulated.of(plan.specs, plan.example)
-        self.groups: list[dict[int, Accumulated]] = [{} for _ in plan.groupings]
-        self.curve: Any = PitHistogram() if isinstance(plan.example, Regression) else Reliability()
+        self.wanted = wanted
+        self.all = Accumulated.of(wanted.specs, wanted.example)
+        self.groups: list[dict[int, Accumulated]] = [{} for _ in wanted.groupings]
+        self.curve: Any = PitHistogram() if isinstance(wanted.example, Regression) else Reliability()
         self.deviation = 0.0
         self.met = {"impossible": 0, "crossing": 0, "without_spread": 0}
         self.squares = ExactSum()
 
     def add(self, block: InMemory, start: int, threads: int | None) -> None:
         """Take in a block whose first row is row `start` of all."""
-        plan = self.plan
-        rows = plan.record(block, threads)
-        if plan.units is not None:
-            rows.units = plan.units[start : start + block.n]
+        wanted = self.wanted
+        rows = wanted.record(block, threads)
+        if wanted.units is not None:
+            rows.units = wanted.units[start : start + block.n]
         self._notice(block, rows)
-        self.all.add(rows, plan.settings.intervals)
-        if plan.curves and (not isinstance(block, Regression) or plan.names("pit")):
+        self.all.add(rows, wanted.settings.intervals)
+        if wanted.curves and (not isinstance(block, Regression) or wanted.wants("pit")):
             self.curve.add(rows)
-        for grouping, found in zip(plan.groupings, self.groups, strict=True):
+        for grouping, found in zip(wanted.groupings, self.groups, strict=True):
             self._add_groups(grouping.place[start : start + block.n], found, block, rows)
 
     def _notice(self, block: InMemory, rows: Any) -> None:
@@ -133,22 +132,22 @@ class Part:
             self.squares.add(rows.weights**2)
         if isinstance(block, Regression):
             self.met["crossing"] += block.crossing()
-            if block.samples is not None and self.plan.names("dss"):
+            if block.samples is not None and self.wanted.wants("dss"):
                 self.met["without_spread"] += int((rows.variance == 0).sum())
-        elif self.plan.settings.intervals and rows.log_label is not None and self.plan.names("nll"):
+        elif self.wanted.settings.intervals and rows.log_label is not None and self.wanted.wants("nll"):
             self.met["impossible"] += int(np.isneginf(rows.log_label).sum())
 
     def _add_groups(self, place: np.ndarray, found: dict[int, Accumulated], block: InMemory, rows: Any) -> None:
         tables = any(extra.ndim > 1 for extra in rows.extras.values())  # of all rows of a block: made anew for some
         for group in np.unique(place).tolist():
             members = np.flatnonzero(place == group)
-            part = self.plan.record(block[members], 1) if tables else rows.take(members)
+            part = self.wanted.record(block[members], 1) if tables else rows.take(members)
             part.units = None if rows.units is None else rows.units[members]
-            self._group(found, group).add(part, self.plan.settings.intervals)
+            self._group(found, group).add(part, self.wanted.settings.intervals)
 
     def _group(self, found: dict[int, Accumulated], group: int) -> Accumulated:
         if group not in found:
-            found[group] = Accumulated.of(self.plan.specs, self.plan.example)
+            found[group] = Accumulated.of(self.wanted.specs, self.wanted.example)
         return found[group]
 
     def merge(self, other: Part) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import UsageError, show, whole_number
-from calibrant.evaluation.choosing import InMemory, Input, applicable
-from calibrant.evaluation.parts import Grouping, Part, Plan, Tell
+from calibrant.errors import CalibrantError, UsageError, show, whole_number
+from calibrant.evaluation.choosing import Input, applicable
+from calibrant.evaluation.parts import Grouping, Part, Tell, Wanted
 from calibrant.evaluation.result import Group, Result
 from calibrant.kernels.jit import available_threads
-from calibrant.predictions import Note
+from calibrant.predictions import InMemory, Note
 from calibrant.predictions.base import groups_of
 from calibrant.predictions.files.stream import Stream
 from calibrant.predictions.regression import crossing_notes
@@ -43,8 +43,8 @@ class OneInput:
         """Read every block once, then reduce."""
         specs, skipped = applicable(self.wanted, self.source)
         groupings = [self._grouping(column) for column in self.by]
-        plan = Plan(specs, self.source.example, self.settings, groupings, self._units(), curves)
-        self.seen = self._taken_in(plan)
+        wanted = Wanted(specs, self.source.example, self.settings, groupings, self._units(), curves)
+        self.seen = self._taken_in(wanted)
         return Result(
             self.source.name,
             self.seen.all.estimates(self.settings, self.tell),
@@ -54,17 +54,23 @@ class OneInput:
         )
 
     # ---------------------------------------------------------------------------------------- rows
-    def _taken_in(self, plan: Plan) -> Part:
+    def _taken_in(self, wanted: Wanted) -> Part:
         """All blocks. Of a stream each thread takes whole blocks; in memory the threads share the rows of one."""
         blocks = _Numbered(self.source.blocks(self.block_rows), self.source.n, self.tell)
         threads = self.settings.threads or available_threads()
         if threads == 1 or not isinstance(self.source, Stream):
-            return _filled(Part(plan), blocks, self.settings.threads)
+            part = _filled(Part(wanted), blocks, self.settings.threads)
+            for _, error in blocks.failed:
+                raise error
+            return part
+        parts = [Part(wanted) for _ in range(threads)]
         with ThreadPoolExecutor(threads, thread_name_prefix="calibrant-blocks") as pool:
             try:
-                parts = list(pool.map(lambda part: _filled(part, blocks, 1), [Part(plan) for _ in range(threads)]))
+                list(pool.map(lambda part: _filled(part, blocks, 1), parts))
             finally:
                 blocks.stop()
+        if blocks.failed:
+            raise min(blocks.failed, key=lambda failed: failed[0])[1]
         for part in parts[1:]:
             parts[0].merge(part)
         return parts[0]
@@ -152,6 +158,7 @@ class _Numbered:
         self.start = 0
         self.lock = threading.Lock()
         self.stopped = False
+        self.failed: list[tuple[int, CalibrantError]] = []
 
     def __iter__(self) -> Iterator[tuple[int, InMemory]]:
         while True:
@@ -172,11 +179,11 @@ class _Numbered:
 
 
 def _filled(part: Part, blocks: _Numbered, threads: int | None) -> Part:
-    """The part with every block that came to it."""
-    try:
-        for start, block in blocks:
+    """The part with every block that came to it; what is refused ends the reading, and is told by its first row."""
+    for start, block in blocks:
+        try:
             part.add(block, start, threads)
-    except BaseException:
-        blocks.stop()
-        raise
+        except CalibrantError as error:
+            blocks.failed.append((start, error))
+            blocks.stop()
     return part

@@ -142,8 +142,3 @@ class GroupSums:
 def exact_sum(x: np.ndarray) -> float:
     """Σx, whatever the order of x."""
     return ExactSum().add(x).value()
-
-
-def exact_mean(x: np.ndarray) -> float:
-    """Mean of x, whatever the order of x; NaN where x is empty."""
-    return exact_sum(x) / x.size if x.size else math.nan

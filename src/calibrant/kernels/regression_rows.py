@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant.kernels.regression import gaussian_scores, mixture_quantiles, sample_scores
 from calibrant.predictions import Regression
+from calibrant.predictions.arrays import mean_over_members
 from calibrant.predictions.regression import level_index, mean_and_variance
 
 NLL = "nll"
@@ -105,7 +106,7 @@ def _of_members(
     mean: np.ndarray, std: np.ndarray, y: np.ndarray | None, wanted: frozenset[Hashable], threads: int | None
 ) -> RegressionRows:
     centre, epistemic = mean_and_variance(mean)
-    aleatoric = (std * std).mean(axis=0)
+    aleatoric = mean_over_members(std * std)
     rows = RegressionRows(
         n=mean.shape[1], y=y, mean=centre, variance=aleatoric + epistemic, aleatoric=aleatoric, epistemic=epistemic
     )

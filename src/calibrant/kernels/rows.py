@@ -21,6 +21,7 @@ from calibrant.kernels.loops import softmax as loops
 from calibrant.kernels.loops import tiles
 from calibrant.kernels.regression_rows import regression_rows
 from calibrant.predictions import Classification, Judged, Regression
+from calibrant.predictions.arrays import mean_over_members
 from calibrant.predictions.checking import SUM_TOLERANCE, check_scores
 
 NO_LABELS = np.empty(0, np.int64)
@@ -294,7 +295,7 @@ class _Pass:
 def _judged_rows(judged: Judged) -> Rows:
     """A judged answer is a binary problem: right or wrong, P(right) = confidence."""
     members = judged.confidence.astype(np.float64)
-    c = members.mean(axis=0)
+    c = mean_over_members(members)
     hit = None if judged.correct is None else judged.correct.astype(np.float64)
     label_p = None if hit is None else np.where(hit == 1, c, 1.0 - c)
     with np.errstate(divide="ignore"):
@@ -309,7 +310,7 @@ def _judged_rows(judged: Judged) -> Rows:
         label_p=label_p,
         log_label=log_label,
         hit=hit,
-        expected_entropy=_binary_entropy(members).mean(axis=0) if many else None,
+        expected_entropy=mean_over_members(_binary_entropy(members)) if many else None,
         member_p=members if many else None,
         weights=None if judged.weights is None else judged.weights / judged.info.weight_unit,
     )

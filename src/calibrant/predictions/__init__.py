@@ -5,4 +5,6 @@ from calibrant.predictions.classification import Classification
 from calibrant.predictions.judged import Judged
 from calibrant.predictions.regression import Regression
 
-__all__ = ["Classification", "Judged", "Note", "Predictions", "Regression", "RowInfo"]
+InMemory = Classification | Judged | Regression
+
+__all__ = ["Classification", "InMemory", "Judged", "Note", "Predictions", "Regression", "RowInfo"]

@@ -108,6 +108,14 @@ def as_weights(value: Any, n: int, *, some: bool = True) -> np.ndarray:
     return weights
 
 
+def mean_over_members(x: np.ndarray) -> np.ndarray:
+    """Mean over the first axis in float64, member after member: the same bits for one row, many, and any layout."""
+    total = np.zeros(x.shape[1:])
+    for member in x:
+        total += member
+    return total / len(x)
+
+
 def unit_of(weights: np.ndarray) -> float:
     """The power of two by which weights are divided before they are summed, so that they are below 2."""
     largest = float(weights.max())

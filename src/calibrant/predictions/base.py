@@ -160,6 +160,7 @@ class Predictions:
 
     def blocks(self, rows: int | None = None) -> Iterator[Self]:
         """Successive rows, so many at a time; all of them at once without a number."""
+        check_rows(rows)
         if rows is None or rows >= self.n:
             yield self
             return
@@ -255,6 +256,12 @@ class Predictions:
             names, np.split(order, np.searchsorted(place[order], np.arange(1, len(names)))), strict=True
         ):
             yield name, self._take(rows)
+
+
+def check_rows(rows: int | None) -> None:
+    """Refuse blocks of no rows."""
+    if rows is not None and rows < 1:
+        raise UsageError("rows of a block", expected="at least 1", came=f"got {rows}", do="leave it out")
 
 
 def groups_of(values: np.ndarray, column: str, bins: int | None = None) -> tuple[list[Any], np.ndarray]:

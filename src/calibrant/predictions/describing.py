@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import plain
-from calibrant.predictions.classification import Classification
+from calibrant.predictions import Classification, InMemory, Judged, Regression
 from calibrant.predictions.files.stream import Stream
-from calibrant.predictions.judged import Judged
-from calibrant.predictions.regression import Regression, crossing_notes, levels_text
+from calibrant.predictions.regression import crossing_notes, levels_text
 
 MOST = 8
-InMemory = Classification | Judged | Regression
 
 
 def describe(predictions: InMemory | Stream) -> str:
@@ -49,6 +47,8 @@ def _rows(predictions: InMemory | Stream) -> dict[str, str]:
             first, last = predictions.plans[0].path.name, predictions.plans[-1].path.name
             facts["shards"] = f"{len(predictions.plans)}, from {first} to {last}"
         facts["size"] = f"{predictions.nbytes / 2**20:.1f} MiB, read block by block"
+        if "ids" in predictions.plans[0].known:
+            facts["ids"] = f"{len(np.unique(predictions.column('ids')))} distinct"
         columns = {name: predictions.column(name) for name in predictions.columns}
         return facts | {f"column {name}": _column(column) for name, column in columns.items()}
     info = predictions.info

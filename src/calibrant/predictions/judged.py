@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.errors import ShapeError, ValuesError
-from calibrant.predictions.arrays import as_array, as_column, as_floats
+from calibrant.predictions.arrays import as_array, as_column, as_floats, mean_over_members
 from calibrant.predictions.base import Predictions, RowInfo
 
 
@@ -72,7 +72,7 @@ class Judged(Predictions):
 
     def average(self) -> Judged:
         """The mean confidence over members."""
-        return replace(self, confidence=self.confidence.mean(axis=0, keepdims=True, dtype=np.float64))
+        return replace(self, confidence=mean_over_members(self.confidence)[None])
 
     def _take(self, rows: np.ndarray) -> Self:
         correct = None if self.correct is None else self.correct[rows]

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.errors import ShapeError, UsageError, ValuesError
-from calibrant.predictions.arrays import as_floats, as_names
+from calibrant.predictions.arrays import as_floats, as_names, mean_over_members
 from calibrant.predictions.base import Note, Predictions, RowInfo
 
 SEED = 0
@@ -207,7 +207,7 @@ class Regression(Predictions):
         """One Gaussian with the mean and the variance of the mixture, or of the samples."""
         if self.mean is not None and self.std is not None:
             mean, apart = mean_and_variance(self.mean)
-            variance = np.square(self.std, dtype=np.float64).mean(axis=0) + apart
+            variance = mean_over_members(np.square(self.std, dtype=np.float64)) + apart
         elif self.samples is not None and len(self.samples) > 1:
             mean, variance = mean_and_variance(self.samples)
             variance *= len(self.samples) / (len(self.samples) - 1)
@@ -257,8 +257,8 @@ def mean_and_variance(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance (divisor M) over the first axis, about its first entry: members that agree have none."""
     first = x[0].astype(np.float64)
     away = x - first
-    centre = away.mean(axis=0)
-    return first + centre, np.square(away - centre).mean(axis=0)
+    centre = mean_over_members(away)
+    return first + centre, mean_over_members(np.square(away - centre))
 
 
 def crossing_notes(name: str, count: int, n: int) -> tuple[Note, ...]:

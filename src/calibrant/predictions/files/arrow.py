@@ -19,8 +19,9 @@ import numpy as np
 
 from calibrant.errors import CalibrantError, FileError, plain, show
 from calibrant.predictions.files.arrow_columns import Column, Piece, blocks_of, column_of, first_lengths
-from calibrant.predictions.files.arrow_sources import IpcSource, ParquetSource, Source
-from calibrant.predictions.files.arrow_writing import CONSTANTS, OURS, need_pyarrow, write_arrow, write_parquet
+from calibrant.predictions.files.arrow_sources import ColumnFile, IpcSource, ParquetSource
+from calibrant.predictions.files.arrow_writing import OURS, need_pyarrow, write_arrow, write_parquet
+from calibrant.predictions.files.axes import CONSTANTS
 from calibrant.predictions.files.npy import check_size
 from calibrant.predictions.files.stores import MOST_ARRAYS, Entry, Store, of_array
 
@@ -41,7 +42,7 @@ def arrow_store(path: Path, rename: Mapping[str, str] | None = None) -> Store:
         return _store(IpcSource(path), rename or {})
 
 
-def _store(source: Source, rename: Mapping[str, str]) -> Store:
+def _store(source: ColumnFile, rename: Mapping[str, str]) -> Store:
     names = source.schema.names
     if len(names) > MOST_ARRAYS or len(set(names)) < len(names):
         twice = next((name for name in names if names.count(name) > 1), "")
@@ -56,7 +57,7 @@ def _store(source: Source, rename: Mapping[str, str]) -> Store:
     return {name: _entry(source, k, keys.get(name, name)) for k, name in enumerate(names)} | constants
 
 
-def _entry(source: Source, index: int, key: str) -> Entry:
+def _entry(source: ColumnFile, index: int, key: str) -> Entry:
     """A column as an entry; one that cannot be an array has the shape (), and says why when it is loaded."""
     field, where = source.schema.field(index), str(source.path)
     column = column_of(where, field.name, key, source.rows, field.type)

@@ -23,7 +23,7 @@ BATCH_BYTES = 1 << 20
 """Bytes decoded at a time, of a column of lists: what stays in the cache until it is copied to its place."""
 
 
-class Source(Protocol):
+class ColumnFile(Protocol):
     """A file of columns: its schema and rows, and the pieces of each column."""
 
     path: Path

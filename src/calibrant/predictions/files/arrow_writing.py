@@ -10,9 +10,9 @@ import numpy as np
 
 from calibrant.errors import MissingExtra, UsageError, show
 from calibrant.predictions.files.arrow_columns import axis_of
+from calibrant.predictions.files.axes import CONSTANTS
 
 OURS = b"calibrant"
-CONSTANTS = ("classes", "member_names", "levels", "meta")
 GROUP_BYTES = 64 << 20
 """Bytes of the rows that are written together."""
 

@@ -15,17 +15,14 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import FileError, show
+from calibrant.predictions import Classification, InMemory, Judged, Regression
 from calibrant.predictions.base import RESERVED, Note
-from calibrant.predictions.classification import Classification
-from calibrant.predictions.files.axes import row_axis
+from calibrant.predictions.files.axes import CONSTANTS, row_axis
 from calibrant.predictions.files.npy import memory_limit
+from calibrant.predictions.files.shards import ARROW, TEXT
 from calibrant.predictions.files.stores import Store
 from calibrant.predictions.files.tables import SCORE_KEYS
-from calibrant.predictions.judged import Judged
-from calibrant.predictions.regression import Regression
 
-CONSTANTS = ("classes", "member_names", "levels", "meta")
-"""Arrays that are not by row."""
 COMPANIONS = {
     "classification": ("labels", "label_probs", "classes", "member_names"),
     "judged": ("correct",),
@@ -39,7 +36,6 @@ WANTED = (
     "exactly one of logits, log_probs, probs; or confidence (with correct); or for regression mean with std or var, "
     "samples, or quantiles with levels"
 )
-AnyPredictions = Classification | Judged | Regression
 
 
 @dataclass(frozen=True)
@@ -86,10 +82,9 @@ class Plan:
         said += [f"{', '.join(strange)} go with other kinds of predictions than {self.main[0]}"] * bool(strange)
         return [Note("ignored-arrays", f"{self.path.name}: {'; '.join(said)}, and were ignored")]
 
-    def by_row(self, columns: bool = True) -> list[str]:
+    def by_row(self) -> list[str]:
         """The arrays that have rows, in order."""
-        used = (*self.main, *self.known, *(self.columns if columns else ()))
-        return [key for key in used if key not in CONSTANTS]
+        return [key for key in (*self.main, *self.known, *self.columns) if key not in CONSTANTS]
 
     def constants(self) -> list[str]:
         """The arrays that have none."""
@@ -158,7 +153,7 @@ def _without_rows(key: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 def _undecided(store: Store, path: Path, found: list[str]) -> FileError:
     if found:
         return FileError(str(path), expected=WANTED, came=f"it has {', '.join(found)}", do="remove all but one")
-    if path.suffix.lower() in (".csv", ".jsonl", ".parquet", ".arrow", ".feather", ".ipc"):
+    if path.suffix.lower() in (*TEXT, *ARROW):
         hint = (
             "name the columns: --labels COL with --probs 'p_*' or --prob COL, or --confidence COL --correct COL, "
             "or --y COL --mean COL --std COL"
@@ -173,9 +168,13 @@ def _lacks(path: Path, expected: str, store: Store, do: str) -> FileError:
 
 
 # ---------------------------------------------------------------------------------------- building
-def check_total(store: Store, plan: Plan) -> None:
-    """Each array fits into memory; those that are needed must fit together."""
-    total = sum(store[key].nbytes for key in (*plan.by_row(), *plan.constants()))
+def total_bytes(store: Store, plan: Plan) -> int:
+    """Bytes of the arrays of a shard that are used."""
+    return sum(store[key].nbytes for key in (*plan.by_row(), *plan.constants()))
+
+
+def check_total(total: int, plan: Plan) -> None:
+    """Each array fits into memory; those that are needed, of all shards, must fit together."""
     if total > memory_limit():
         raise FileError(
             str(plan.path),
@@ -185,8 +184,8 @@ def check_total(store: Store, plan: Plan) -> None:
         )
 
 
-def build(plan: Plan, arrays: Mapping[str, np.ndarray], name: str, *, small: bool = True) -> AnyPredictions:
-    """Predictions from the arrays of a plan; `small` checks every value now, else the pass that reads them does."""
+def build(plan: Plan, arrays: Mapping[str, np.ndarray], name: str, *, check: bool = True) -> InMemory:
+    """Predictions from the arrays of a plan; `check`: look at every value now; the pass that reads them does it too."""
     known: dict[str, Any] = {key: arrays[key] for key in plan.known if key in arrays}
     known["columns"] = {key: arrays[key] for key in plan.columns if key in arrays}
     known["name"] = name
@@ -194,7 +193,7 @@ def build(plan: Plan, arrays: Mapping[str, np.ndarray], name: str, *, small: boo
         known["meta"] = _meta(known["meta"], plan.path)
     main = [arrays[key] for key in plan.main]
     if plan.family == "classification":
-        return Classification.build(plan.main[0], main[0], check=small, **known)
+        return Classification.build(plan.main[0], main[0], check=check, **known)
     if plan.family == "judged":
         return Judged.from_confidence(main[0], **known)
     if plan.family == "gaussian":

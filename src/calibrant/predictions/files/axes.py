@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+CONSTANTS = ("classes", "member_names", "levels", "meta")
+"""Arrays that are not by row."""
 MEMBERS_OF_SCORES = ("logits", "log_probs", "probs")
 MEMBERS_OF_NUMBERS = ("confidence", "mean", "std", "var", "samples")
 

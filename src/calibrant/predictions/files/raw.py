@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
@@ -72,7 +73,7 @@ def fill(stream: IO[bytes], view: np.ndarray, where: str) -> None:
 
 
 def row_blocks(
-    open_stream: Callable[[], IO[bytes]], layout: Layout, axis: int, rows: int, where: str
+    open_stream: Callable[[], AbstractContextManager[IO[bytes]]], layout: Layout, axis: int, rows: int, where: str
 ) -> Iterator[np.ndarray]:
     """Successive blocks of rows along an axis; the stream is opened once and can seek."""
     with open_stream() as stream:
@@ -80,32 +81,14 @@ def row_blocks(
             yield read_rows(stream, layout, axis, start, min(start + rows, layout.shape[axis]), where)
 
 
-def stream_blocks(
-    open_stream: Callable[[], IO[bytes]], layout: Layout, axis: int, rows: int, where: str
-) -> Iterator[np.ndarray]:
-    """The same from streams that only run forward: one for each run of rows, brought to its place once."""
-    lead, n, tail = layout.runs(axis)
-    streams = [open_stream() for _ in range(lead)]
-    try:
-        for run, stream in enumerate(streams):
-            _skip(stream, layout.offset + run * n * tail, where)
-        for start in range(0, n, rows):
-            count = min(rows, n - start)
-            out = np.empty((*layout.shape[:axis], count, *layout.shape[axis + 1 :]), layout.dtype)
-            for stream, view in zip(streams, _bytes_of(out).reshape(lead, -1), strict=True):
-                fill(stream, view, where)
-            check_text(out, where)
-            yield out
-    finally:
-        for stream in streams:
-            stream.close()
-
-
-def _skip(stream: IO[bytes], count: int, where: str) -> None:
-    scratch = np.empty(min(count, CHUNK), np.uint8)
-    while count:
-        fill(stream, scratch[: min(count, CHUNK)], where)
-        count -= min(count, CHUNK)
+def stream_blocks(stream: IO[bytes], layout: Layout, rows: int, where: str) -> Iterator[np.ndarray]:
+    """Successive blocks of rows that are one after the other in a stream that only runs forward."""
+    fill(stream, np.empty(layout.offset, np.uint8), where)
+    for start in range(0, layout.shape[0], rows):
+        out = np.empty((min(rows, layout.shape[0] - start), *layout.shape[1:]), layout.dtype)
+        fill(stream, _bytes_of(out), where)
+        check_text(out, where)
+        yield out
 
 
 def _bytes_of(out: np.ndarray) -> np.ndarray:

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from calibrant.errors import CalibrantWarning, FileError, InputError, show
+from calibrant.predictions import InMemory
 from calibrant.predictions.base import Note
-from calibrant.predictions.files.assembling import AnyPredictions, Plan, build, check_total
+from calibrant.predictions.files.assembling import Plan, build, check_total, total_bytes
 from calibrant.predictions.files.axes import row_axis
 from calibrant.predictions.files.naming import naming
 from calibrant.predictions.files.shards import Source, opened, shards_of, together
-from calibrant.predictions.files.tables import ColumnOptions
+from calibrant.predictions.files.tables import ColumnOptions, are_names, as_named
 
 
 def read(
@@ -24,7 +25,7 @@ def read(
     member: int | None = None,
     columns: Mapping[str, str] | None = None,
     strict: bool = False,
-) -> AnyPredictions:
+) -> InMemory:
     """Read predictions into memory: .npz, a folder of .npy, .parquet, .arrow, .safetensors, .csv, .jsonl, or shards.
 
     A folder or a pattern ('parts/*.npz') of several such files is one input, in the order of their paths. rename:
@@ -45,20 +46,29 @@ def source_of(path: str | Path, rename: Mapping[str, str] | None, member: int | 
     return Source(source.path, {**source.rename, **(rename or {})}, wanted)
 
 
-def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False) -> AnyPredictions:
+def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False) -> InMemory:
     """The same without warnings: they stand in the notes of what is returned."""
     plans: list[Plan] = []
     loaded: list[dict[str, np.ndarray]] = []
     hashes: list[tuple[str, str]] = []
+    total, named = 0, False
     for path in shards_of(source.path):
         with opened(path, columns, source.rename) as shard:
             plan = Plan.of(shard.store, path, strict)
+            hashes.append((path.name, shard.digest()))
+            if plans and not plan.n:
+                continue  # other tools leave empty shards
+            if plans and not plans[0].n:
+                plans, loaded = [], []
             if plans:
                 plan.check_fits(plans[0])
-            check_total(shard.store, plan)
+            total += total_bytes(shard.store, plan)
+            check_total(total, plan)
             loaded.append({key: shard.store[key].load() for key in (*plan.by_row(), *plan.constants())})
             plans.append(plan)
-            hashes.append((path.name, shard.digest()))
+            named = named or shard.named
+    if named and "labels" in loaded[0]:
+        _name_labels(loaded)
     try:
         with naming(source.path.name):
             made = build(plans[0], _joined(plans, loaded), source.name)
@@ -70,6 +80,13 @@ def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
     if source.member is not None:
         made = made.member(source.member)
     return made.with_notes(tuple(notes_of(plans)), hashes[0][1] if len(hashes) == 1 else together(hashes))
+
+
+def _name_labels(loaded: list[dict[str, np.ndarray]]) -> None:
+    """Decide once, for the labels of all shards, whether they are names."""
+    named = all(are_names(arrays["labels"], arrays["classes"]) for arrays in loaded)
+    for arrays in loaded:
+        arrays["labels"] = as_named(arrays["labels"], named)
 
 
 def _find_fault(plans: list[Plan], loaded: list[dict[str, np.ndarray]], name: str) -> None:
@@ -96,9 +113,8 @@ def _joined(plans: list[Plan], loaded: list[dict[str, np.ndarray]]) -> dict[str,
                 check_same_constant(plan, key, part, array)
             out[key] = array
             continue
-        if key in first.main:
-            for plan, part in zip(plans, parts, strict=True):
-                check_same_type(plan, key, part, array, first)
+        for plan, part in zip(plans, parts, strict=True):
+            check_same_type(plan, key, part, array, first)
         out[key] = np.concatenate(parts, axis=row_axis(key, array.ndim))
     return out
 
@@ -115,11 +131,13 @@ def check_same_constant(plan: Plan, key: str, part: np.ndarray, first: np.ndarra
 
 
 def check_same_type(plan: Plan, key: str, part: np.ndarray, array: np.ndarray, first: Plan) -> None:
-    """Refuse a shard of another precision: the digits would depend on how it is read."""
-    if part.dtype.newbyteorder("=") != array.dtype.newbyteorder("="):
+    """Refuse a shard of another precision, whose digits would depend on how it is read, or text beside numbers."""
+    same = part.dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
+    text_beside_numbers = (part.dtype.kind == "U") != (array.dtype.kind == "U")
+    if text_beside_numbers or (key in first.main and not same):
         raise FileError(
             str(plan.path),
             expected=f"{show(key)} in {array.dtype}, as in {first.path.name}",
             came=f"it is {part.dtype}",
-            do="write all shards in one precision",
+            do="write all shards alike",
         )

@@ -129,6 +129,8 @@ class Shard:
 
     store: Store
     digest: Callable[[], str]
+    named: bool = False
+    """Whether the columns of a table name the classes, so that a label may be such a name."""
 
 
 @contextmanager
@@ -140,14 +142,14 @@ def opened(path: Path, columns: ColumnOptions, rename: Mapping[str, str]) -> Ite
             with path.open("rb") as stream:
                 yield Shard(_renamed(npz_store(path, stream), rename, path), lambda: digest(stream))
             return
-        yield Shard(_store(kind, path, columns, rename), lambda: fingerprint(path))
-
-
-def _store(kind: str, path: Path, columns: ColumnOptions, rename: Mapping[str, str]) -> Store:
-    if kind in ("folder", ".safetensors"):
-        return _renamed(folder_store(path) if kind == "folder" else safetensors_store(path), rename, path)
-    table = _renamed(_table(kind, path, rename), rename, path)
-    return collect(table, columns, str(path), all_text=kind == ".csv")
+        if kind in ("folder", ".safetensors"):
+            store = folder_store(path) if kind == "folder" else safetensors_store(path)
+            yield Shard(_renamed(store, rename, path), lambda: fingerprint(path))
+            return
+        table = _renamed(_table(kind, path, rename), rename, path)
+        store = collect(table, columns, str(path), all_text=kind == ".csv")
+        named = "classes" in store and (kind == ".jsonl" or "classes" not in table)
+        yield Shard(store, lambda: fingerprint(path), named)
 
 
 def _table(kind: str, path: Path, rename: Mapping[str, str]) -> Store:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from calibrant.errors import CalibrantError, FileError, plain
 from calibrant.predictions.files.npy import read_body, read_header
-from calibrant.predictions.files.raw import row_blocks, stream_blocks
+from calibrant.predictions.files.raw import CHUNK, Layout, row_blocks, stream_blocks
 
 MOST_ARRAYS = 10_000
 
@@ -81,7 +82,7 @@ def npz_store(path: Path, stream: BufferedReader) -> Store:
 
 
 def _npz_entry(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> Entry:
-    """One array of an archive. Its blocks are unpacked as they come, once for each member of the predictions."""
+    """One array of an archive. Blocks are unpacked as they come; members, which lie apart, into a file of their own."""
     where = f"{path.name}: {item.filename[:-4]}"
     with archive.open(item) as stream:
         header = read_header(stream, where, item.file_size)
@@ -93,12 +94,23 @@ def _npz_entry(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> E
 
     def blocks(axis: int, rows: int) -> Iterator[np.ndarray]:
         with _guarded(path):
-            if header.fortran:
-                yield from _slices(load(), axis, rows)
+            if header.fortran or header.runs(axis)[0] > 1:
+                yield from _spilled_blocks(archive, item, header, axis, rows, where)
             else:
-                yield from stream_blocks(lambda: archive.open(item), header, axis, rows, where)
+                with archive.open(item) as stream:
+                    yield from stream_blocks(stream, header, rows, where)
 
     return Entry(header.shape, header.nbytes, load, blocks)
+
+
+def _spilled_blocks(
+    archive: zipfile.ZipFile, item: zipfile.ZipInfo, layout: Layout, axis: int, rows: int, where: str
+) -> Iterator[np.ndarray]:
+    """Blocks of an array whose rows are not one after the other in the archive: it is unpacked once, to a file."""
+    with tempfile.TemporaryFile() as spill:
+        with archive.open(item) as packed:
+            shutil.copyfileobj(packed, spill, CHUNK)
+        yield from row_blocks(lambda: nullcontext(spill), layout, axis, rows, where)
 
 
 @contextmanager
@@ -125,13 +137,9 @@ def folder_store(path: Path) -> Store:
 
 
 def _npy_entry(file: Path) -> Entry:
-    def open_at(stream: IO[bytes]) -> np.ndarray:
-        header = read_header(stream, str(file), file.stat().st_size)
-        return read_body(stream, header, str(file))
-
     def load() -> np.ndarray:
         with file.open("rb") as stream:
-            return open_at(stream)
+            return read_body(stream, read_header(stream, str(file), file.stat().st_size), str(file))
 
     with file.open("rb") as stream:
         header = read_header(stream, str(file), file.stat().st_size)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,16 +19,22 @@ from typing import Any, TypeVar
 import numpy as np
 
 from calibrant.errors import CalibrantWarning, FileError, UsageError, did_you_mean, show
+from calibrant.predictions import Classification, InMemory
 from calibrant.predictions.arrays import as_weights, unit_of
-from calibrant.predictions.base import Note
-from calibrant.predictions.classification import Classification
-from calibrant.predictions.files.assembling import AnyPredictions, Plan, build
+from calibrant.predictions.base import Note, check_rows
+from calibrant.predictions.files.assembling import Plan, build
 from calibrant.predictions.files.axes import row_axis
 from calibrant.predictions.files.naming import naming
-from calibrant.predictions.files.reading import check_same_constant, check_same_type, notes_of, source_of
+from calibrant.predictions.files.reading import (
+    check_same_constant,
+    check_same_type,
+    notes_of,
+    read_source,
+    source_of,
+)
 from calibrant.predictions.files.shards import Source, fingerprint, opened, reading, shards_of, together
 from calibrant.predictions.files.stores import Store
-from calibrant.predictions.files.tables import ColumnOptions
+from calibrant.predictions.files.tables import ColumnOptions, are_names, as_named
 from calibrant.predictions.regression import CROSSING
 
 T = TypeVar("T")
@@ -58,12 +64,14 @@ def scan(
 def scan_source(source: Source, columns: ColumnOptions, *, strict: bool = False) -> Stream:
     """The same from what the command line names."""
     plans: list[Plan] = []
-    nbytes = 0
+    nbytes, named = 0, False
     constants: dict[str, np.ndarray] = {}
     for path in shards_of(source.path):
         with opened(path, columns, source.rename) as shard:
             store = shard.store
             plan = Plan.of(store, path, strict)
+            if not plan.n:
+                continue  # other tools leave empty shards
             found = {key: store[key].load() for key in plan.constants()}
             if plans:
                 plan.check_fits(plans[0])
@@ -71,8 +79,13 @@ def scan_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
                     check_same_constant(plan, key, array, constants[key])
             constants = constants or found
             nbytes += sum(store[key].nbytes for key in plan.by_row())
+            named = named or shard.named
             plans.append(plan)
-    return Stream(source, columns, tuple(plans), constants, nbytes)
+    if not plans:
+        raise FileError(
+            str(source.path), expected="at least one row", came="there is none", do="check how the file was written"
+        )
+    return Stream(source, columns, tuple(plans), constants, nbytes, named)
 
 
 @dataclass(frozen=True)
@@ -84,7 +97,9 @@ class Stream:
     plans: tuple[Plan, ...]
     constants: Mapping[str, np.ndarray]
     nbytes: int
-    changes: tuple[Callable[[Any], Any], ...] = ()
+    named_classes: bool = False
+    """Whether the columns of a table name the classes, so that a label may be such a name."""
+    soft: bool = False
     given_name: str | None = None
     sha256: str | None = None
 
@@ -108,9 +123,9 @@ class Stream:
         return self.plans[0].columns
 
     @cached_property
-    def example(self) -> AnyPredictions:
+    def example(self) -> InMemory:
         """The first row: what kind of predictions these are."""
-        return next(self._blocks(1, ()))
+        return next(self._blocks(1))
 
     def notes(self) -> tuple[Note, ...]:
         """What the user should know of these predictions."""
@@ -121,13 +136,9 @@ class Stream:
         """The same predictions under another name."""
         return replace(self, given_name=name)
 
-    def map(self, change: Callable[[Any], Any]) -> Stream:
-        """The same with a change made to each block."""
-        return replace(self, changes=(*self.changes, change))
-
     def with_soft_labels(self) -> Stream:
         """The same predictions, scored against `label_probs` instead of `labels`."""
-        return self.map(_soft)
+        return replace(self, soft=True)
 
     def fingerprinted(self) -> Stream:
         """The same with the SHA-256 of the files, which are read once more for it."""
@@ -140,17 +151,18 @@ class Stream:
         """Rows of a block of the usual size."""
         return int(min(max(BLOCK_BYTES * self.n // max(self.nbytes, 1), 1), MOST_ROWS, max(self.n, 1)))
 
-    def blocks(self, rows: int | None = None, columns: tuple[str, ...] = ()) -> Iterator[AnyPredictions]:
-        """Successive rows as predictions in memory, with the columns that are named; read ahead by a thread."""
-        return _ahead(self._blocks(rows or self.block_rows(), columns))
+    def blocks(self, rows: int | None = None) -> Iterator[InMemory]:
+        """Successive rows as predictions in memory, without ids and columns; read ahead by a thread."""
+        check_rows(rows)
+        return _ahead(self._blocks(rows or self.block_rows()))
 
-    def _blocks(self, rows: int, columns: tuple[str, ...]) -> Iterator[AnyPredictions]:
+    def _blocks(self, rows: int) -> Iterator[InMemory]:
         unit = self._weight_unit
         types: dict[str, np.ndarray] = {}
         for plan in self.plans:
             start = 0
             with self._opened(plan) as store:
-                wanted = [key for key in plan.by_row() if key not in plan.columns or key in columns]
+                wanted = [key for key in plan.by_row() if key not in (*plan.columns, "ids")]
                 for arrays in _rows_of(store, wanted, rows):
                     for key in plan.main:
                         check_same_type(plan, key, arrays[key], types.setdefault(key, arrays[key]), self.plans[0])
@@ -160,17 +172,17 @@ class Stream:
                     yield block._with_info(replace(block.info, origin=origin))
                     start += block.n
 
-    def _built(self, plan: Plan, arrays: dict[str, np.ndarray], unit: float) -> AnyPredictions:
+    def _built(self, plan: Plan, arrays: dict[str, np.ndarray], unit: float) -> InMemory:
         weights = arrays.pop("weights", None)
-        block = build(plan, {**arrays, **self.constants}, self.name, small=False)
+        if self.named_classes and "labels" in arrays:
+            arrays["labels"] = as_named(arrays["labels"], self._labels_are_names)
+        block = build(plan, {**arrays, **self.constants}, self.name, check=False)
         if weights is not None:  # all of a block may be 0
             weights = as_weights(weights, block.n, some=False)
             block = block._with_info(replace(block.info, weights=weights, weight_unit=unit))
         if self.source.member is not None:
             block = block.member(self.source.member)
-        for change in self.changes:
-            block = change(block)
-        return block
+        return block.with_soft_labels() if self.soft and isinstance(block, Classification) else block
 
     @cached_property
     def _weight_unit(self) -> float:
@@ -182,17 +194,26 @@ class Stream:
         )
         return unit_of(as_weights(largest, len(largest)))
 
+    @cached_property
+    def _labels_are_names(self) -> bool:
+        """Decided once, for the labels of all shards."""
+        return all(are_names(part, self.constants["classes"]) for part in self._parts("labels"))
+
     def column(self, name: str) -> np.ndarray:
         """A column, `ids`, `labels` or `y`, whole."""
         plan = self.plans[0]
-        known = [*plan.columns, *(key for key in ("ids", "labels", "y") if key in plan.known)]
+        others = ("ids", "y") if self.soft else ("ids", "labels", "y")
+        known = [*plan.columns, *(key for key in others if key in plan.known)]
         if name not in known:
             hint = did_you_mean(name, known) if known else "this input has none"
             raise UsageError("column", expected="a column of the input", came=f"there is no {show(name)}", do=hint)
-        values = np.concatenate(list(self._parts(name)))
-        if name == "labels" and isinstance(self.example, Classification):
-            return self.example.label_indices(values)
-        return values
+        parts = list(self._parts(name))
+        for place, part in zip(self.plans, parts, strict=True):
+            check_same_type(place, name, part, parts[0], plan)
+        values = np.concatenate(parts)
+        if name != "labels" or not isinstance(self.example, Classification):
+            return values
+        return self.example.label_indices(as_named(values, self._labels_are_names) if self.named_classes else values)
 
     def _parts(self, key: str) -> Iterator[np.ndarray]:
         for plan in self.plans:
@@ -213,21 +234,13 @@ class Stream:
                 )
             yield shard.store
 
-    def read(self) -> AnyPredictions:
+    def read(self) -> InMemory:
         """All rows in memory."""
-        from calibrant.predictions.files.reading import read_source
-
         made = read_source(self.source, self.options).named(self.name)
-        for change in self.changes:
-            made = change(made)
-        return made
+        return made.with_soft_labels() if self.soft and isinstance(made, Classification) else made
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r}, rows={self.n}, shards={len(self.plans)}, {self.nbytes / 2**20:.1f} MiB)"
-
-
-def _soft(block: Any) -> Any:
-    return block.with_soft_labels() if isinstance(block, Classification) else block
 
 
 def _rows_of(store: Store, keys: list[str], rows: int) -> Iterator[dict[str, np.ndarray]]:

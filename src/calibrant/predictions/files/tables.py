@@ -81,8 +81,8 @@ def collect(store: Store, options: ColumnOptions, where: str, *, all_text: bool 
     made.update({key: left.pop(key) for key in list(left) if key not in made})
     if all_text:
         made = {key: item if key in NAMES else of_array(_typed(item.load())) for key, item in made.items()}
-    if "labels" in made:
-        made["labels"] = _labels_as_classes(made["labels"], made.get("classes"))
+    if "labels" in made and "classes" not in made:
+        made["labels"] = made["labels"].map(_typed)
     if "correct" in made and made["correct"].shape:
         made["correct"] = made["correct"].map(lambda values: _truth(values, where))
     return made
@@ -174,16 +174,14 @@ def _stack(columns: list[Entry], axis: int) -> Entry:
     return Entry(shape, nbytes, lambda: np.stack([column.load() for column in columns], axis=axis), blocks)
 
 
-def _labels_as_classes(labels: Entry, classes: Entry | None) -> Entry:
-    """In a table a label is a name first: 1 … 3 under columns p_1 … p_3 are those; else it counts from 0."""
-    if len(labels.shape) != 1:
-        return labels
-    values = labels.load()
-    if values.dtype.kind not in "iuU":
-        return of_array(values)
-    as_text = values.astype(np.str_)
-    known = classes is not None and np.isin(as_text, classes.load()).all()
-    return of_array(as_text if known else _typed(values))
+def are_names(labels: np.ndarray, classes: np.ndarray) -> bool:
+    """In a table whose columns name the classes a label is a name first: 1 … 3 under columns p_1 … p_3 are those."""
+    return labels.dtype.kind in "iuU" and bool(np.isin(labels.astype(np.str_), classes).all())
+
+
+def as_named(labels: np.ndarray, named: bool) -> np.ndarray:
+    """Labels as names of classes, or as numbers that count from 0."""
+    return labels.astype(np.str_) if named else _typed(labels)
 
 
 def _column(left: Store, name: str, where: str) -> Entry:

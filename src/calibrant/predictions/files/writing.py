@@ -17,11 +17,11 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from calibrant.errors import CalibrantError, UsageError, WriteError, plain, show
+from calibrant.predictions import InMemory
 from calibrant.predictions.base import Predictions
 from calibrant.predictions.checking import KINDS
 from calibrant.predictions.classification import two_classes
 from calibrant.predictions.files import arrow
-from calibrant.predictions.files.assembling import AnyPredictions
 from calibrant.predictions.files.axes import row_axis
 from calibrant.predictions.files.safetensors import write_safetensors
 from calibrant.predictions.files.tables import NUMBER_KEYS
@@ -76,10 +76,11 @@ def _umask() -> int:
     return mask
 
 
-def write(predictions: AnyPredictions, path: str | Path) -> Path:
+def write(predictions: InMemory, path: str | Path) -> Path:
     """Write predictions in the format that the path ends in; `read` gives them back.
 
-    .npz, .parquet, .arrow, .feather, .safetensors, .csv, .jsonl, or '/' for a folder of .npy.
+    .npz, .parquet, .arrow, .feather, .safetensors, .csv, .jsonl, or '/' for a folder of .npy. Tables of text (.csv,
+    .jsonl) hold no meta and no member_names, and numbers come back in double precision.
     """
     text, path = str(path), Path(path)
     if not isinstance(predictions, Predictions):
@@ -126,7 +127,7 @@ def write(predictions: AnyPredictions, path: str | Path) -> Path:
     return path
 
 
-def arrays_of(predictions: AnyPredictions) -> dict[str, np.ndarray]:
+def arrays_of(predictions: InMemory) -> dict[str, np.ndarray]:
     """The arrays of the contract that hold these predictions."""
     info = predictions.info
     arrays: dict[str, Any] = {"ids": info.ids, "weights": info.weights, **info.columns}
