@@ -55,6 +55,9 @@ Outcomes are 2x + s·e with s log-normal, and the model says N(2x, s²) or what 
 
 {numbers}
 
+Squared errors under noise of t with 5 degrees have a variance but no third moment: means of such scores settle slowly,
+and no interval from a few hundred rows can know of the outcomes that have not come yet.
+
 The fair CRPS of S draws is unbiased for the CRPS of the distribution that they are drawn from, here 1/√π = 0.56419;
 that of the empirical distribution of the draws is larger by a share of 1/S.
 
