@@ -19,8 +19,8 @@ BATCH_ROWS = 1 << 16
 """Rows decoded at a time, of a column with one item a row; fewer where there are many columns."""
 BATCH_ITEMS = 1 << 22
 """Items decoded at a time, of all columns together."""
-BATCH_BYTES = 1 << 20
-"""Bytes decoded at a time, of a column of lists: what stays in the cache until it is copied to its place."""
+BATCH_BYTES = 1 << 24
+"""Bytes decoded at a time, of a column of lists: a block, which is then handed on without a copy."""
 
 
 class ColumnFile(Protocol):
