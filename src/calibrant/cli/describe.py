@@ -25,8 +25,11 @@ def command(
 ) -> None:
     """Say what was found in prediction files: kind, shape, labels, columns, and what was ignored."""
     columns = inputs.columns_of(locals())
-    from calibrant.cli.output import emit
-    from calibrant.predictions.describing import describe
+    from calibrant.cli.output import emit, refuse_warnings
+    from calibrant.predictions.describing import described
 
     read = inputs.read_all(files, columns, strict=strict, blocks=blocks)
-    emit("\n\n".join(describe(item) for item in read))
+    texts, notes = zip(*(described(item) for item in read), strict=True)
+    if strict:
+        refuse_warnings(note for item in notes for note in item)
+    emit("\n\n".join(texts))

@@ -45,22 +45,23 @@ def command(
 ) -> None:
     """Judge predictions: every metric that applies, with its interval and what a calibrated model would give."""
     columns = inputs.columns_of(locals())
-    from calibrant.cli.output import check_format, progress_bar, refuse_warnings, write_outputs
+    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings, write_outputs
     from calibrant.evaluation.evaluate import evaluate
-    from calibrant.predictions import Classification
     from calibrant.predictions.files.stream import Stream
 
     form = check_format(form)
+    check_outputs(json=json_path, html=html_path)
     predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks)
     if soft:
-        predictions = [p.with_soft_labels() if isinstance(p, Classification | Stream) else p for p in predictions]
+        predictions = [inputs.soft(p) for p in predictions]
     if hashed:
         predictions = [p.fingerprinted() if isinstance(p, Stream) else p for p in predictions]
+    specs = ",".join(metrics) if metrics else None
     with progress_bar(quiet) as progress:
         evaluation = evaluate(
-            predictions, metrics, by=by or (), units=units, level=level, resamples=resamples, seed=seed,
+            predictions, specs, by=by or (), units=units, level=level, resamples=resamples, seed=seed,
             threads=threads, progress=progress,
         )  # fmt: skip
     if strict:
-        refuse_warnings(evaluation)
+        refuse_warnings(evaluation.warnings)
     write_outputs(evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)

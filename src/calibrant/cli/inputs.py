@@ -51,7 +51,9 @@ Files = Annotated[
         metavar="FILE",
     ),
 ]
-Metrics = Annotated[str | None, typer.Option("--metrics", "-m", help="Metrics, as in 'nll,ece(bins=10)', or 'all'.")]
+Metrics = Annotated[
+    list[str] | None, typer.Option("--metrics", "-m", help="Metrics, as in 'nll,ece(bins=10)', or 'all'.")
+]
 By = Annotated[list[str] | None, typer.Option("--by", help="Slice by a column; COLUMN:BINS cuts numbers into ranges.")]
 Units = Annotated[
     str | None, typer.Option("--units", help="Column of dependent rows (patient, prompt): intervals by unit.")
@@ -101,3 +103,15 @@ def _read(source, options, strict: bool, blocks: bool) -> Input:  # type: ignore
     if blocks or stream.nbytes > IN_MEMORY:
         return stream
     return read_source(source, options, strict=strict)
+
+
+def soft(item: Input) -> Input:
+    """The same input, scored against its soft labels; numbers have none."""
+    from calibrant.predictions import Classification
+    from calibrant.predictions.files.naming import naming
+    from calibrant.predictions.files.stream import Stream
+
+    if not isinstance(item, Classification | Stream):
+        return item
+    with naming(item.name):
+        return item.with_soft_labels()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from calibrant.errors import UsageError, WriteError, did_you_mean, plain, show
 
 if TYPE_CHECKING:
     from calibrant.evaluation.result import Evaluation
+    from calibrant.predictions.base import Note
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 
@@ -31,14 +32,39 @@ def check_format(name: str) -> str:
     return name
 
 
-def refuse_warnings(evaluation: Evaluation) -> None:
+def check_outputs(**paths: str | None) -> None:
+    """Refuse to write a result over predictions, or two results into one file, before anything is read.
+
+    `calibrant evaluate --json a.npz b.npz` would else lose a.npz: the option takes the name that follows it.
+    """
+    from calibrant.predictions.files.shards import SUFFIXES
+
+    taken: dict[Path, str] = {}
+    for option, path in paths.items():
+        if path is None or path == "-":
+            continue
+        if Path(path).suffix.lower() in SUFFIXES:
+            raise UsageError(
+                f"--{option}",
+                expected=f"a name for the result, such as out.{option}",
+                came=f"{show(Path(path).name)} is a name of predictions",
+                do=f"write --{option} out.{option}, and the predictions apart from it",
+            )
+        if Path(path).absolute() in taken:
+            came = f"--{taken[Path(path).absolute()]} and --{option} name {show(path)}"
+            raise UsageError("output", expected="a file for each result", came=came, do="choose another name for one")
+        taken[Path(path).absolute()] = option
+
+
+def refuse_warnings(notes: Iterable[Note]) -> None:
     """Under --strict a warning is an error, and nothing is written."""
-    for note in evaluation.warnings:
+    notes = tuple(notes)
+    for note in notes:
         raise UsageError(
             "--strict",
             expected="no warnings",
             came=note.message,
-            do=f"mend it, or leave --strict out ({len(evaluation.warnings)} in all)",
+            do=f"mend it, or leave --strict out ({len(notes)} in all)",
         )
 
 

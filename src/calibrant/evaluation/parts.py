@@ -16,7 +16,7 @@ import numpy as np
 from calibrant.evaluation.curves import PitHistogram, Reliability
 from calibrant.kernels.exact import ExactSum
 from calibrant.kernels.rows import rows_of
-from calibrant.predictions import InMemory, Regression
+from calibrant.predictions import Classification, InMemory, Regression
 from calibrant.predictions.files.naming import naming
 from calibrant.registry.accumulators import Accumulator
 from calibrant.registry.estimate import Estimate, Settings
@@ -91,7 +91,7 @@ class Wanted:
         extras: frozenset[Hashable] = frozenset()
         for spec in self.specs:
             extras |= spec.metric.wanted(spec, self.example)
-        with naming(block.info.origin):
+        with naming(block.info.origin, block.info.first_row):
             return rows_of(block, extras, threads=threads, light=all(spec.metric.light for spec in self.specs))
 
     def wants(self, text: str) -> bool:
@@ -111,9 +111,15 @@ class Part:
         self.deviation = 0.0
         self.met = {"impossible": 0, "crossing": 0, "without_spread": 0}
         self.squares = ExactSum()
+        self.like_probs = isinstance(wanted.example, Classification)
+        self.lowest_label = 1 << 62
 
     def add(self, block: InMemory, start: int, threads: int | None) -> None:
         """Take in a block whose first row is row `start` of all."""
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond 1e154 a square is infinite, and is said to be
+            self._add(block, start, threads)
+
+    def _add(self, block: InMemory, start: int, threads: int | None) -> None:
         wanted = self.wanted
         rows = wanted.record(block, threads)
         if wanted.units is not None:
@@ -130,6 +136,9 @@ class Part:
         self.deviation = max(self.deviation, rows.deviation)
         if rows.weights is not None:
             self.squares.add(rows.weights**2)
+        if isinstance(block, Classification):
+            self.like_probs = self.like_probs and block.like_probs()
+            self.lowest_label = min(self.lowest_label, 0 if block.labels is None else int(block.labels.min()))
         if isinstance(block, Regression):
             self.met["crossing"] += block.crossing()
             if block.samples is not None and self.wanted.wants("dss"):
@@ -157,6 +166,8 @@ class Part:
         self.deviation = max(self.deviation, other.deviation)
         self.met = {key: count + other.met[key] for key, count in self.met.items()}
         self.squares.merge(other.squares)
+        self.like_probs &= other.like_probs
+        self.lowest_label = min(self.lowest_label, other.lowest_label)
         for mine, theirs in zip(self.groups, other.groups, strict=True):
             for group, found in theirs.items():
                 self._group(mine, group).merge(found)

@@ -16,8 +16,9 @@ from calibrant.evaluation.choosing import Input, applicable
 from calibrant.evaluation.parts import Grouping, Part, Tell, Wanted
 from calibrant.evaluation.result import Group, Result
 from calibrant.kernels.jit import available_threads
-from calibrant.predictions import InMemory, Note
+from calibrant.predictions import Classification, InMemory, Note
 from calibrant.predictions.base import groups_of
+from calibrant.predictions.classification import doubts
 from calibrant.predictions.files.stream import Stream
 from calibrant.predictions.regression import crossing_notes
 from calibrant.registry.estimate import Estimate, Settings
@@ -140,6 +141,9 @@ class OneInput:
             out.append(Note("by-outcome", f"{name}: {said}"))
         if isinstance(self.source, Stream):
             out += crossing_notes(name, met["crossing"], self.source.n)
+            if isinstance(self.source.example, Classification):
+                n, classes = self.source.n, self.source.example.classes
+                out += doubts(name, self.seen.like_probs, self.seen.lowest_label, n, classes)
         return out
 
 
@@ -180,10 +184,14 @@ class _Numbered:
 
 def _filled(part: Part, blocks: _Numbered, threads: int | None) -> Part:
     """The part with every block that came to it; what is refused ends the reading, and is told by its first row."""
-    for start, block in blocks:
-        try:
-            part.add(block, start, threads)
-        except CalibrantError as error:
-            blocks.failed.append((start, error))
-            blocks.stop()
+    try:
+        for start, block in blocks:
+            try:
+                part.add(block, start, threads)
+            except CalibrantError as error:
+                blocks.failed.append((start, error))
+                blocks.stop()
+    except BaseException:  # Ctrl-C, or a fault: the reading ends now, not when the traceback is let go
+        blocks.stop()
+        raise
     return part

@@ -59,7 +59,9 @@ class RowInfo:
     sha256: str | None = None
     notes: tuple[Note, ...] = ()
     origin: str = ""
-    """Where a block was read, to be said with what is refused in it."""
+    """Where rows were read, to be said with what is refused in them."""
+    first_row: int = 0
+    """The place of the first of them there."""
 
     @classmethod
     def build(
@@ -94,10 +96,13 @@ class RowInfo:
         )
 
     def select(self, rows: np.ndarray) -> RowInfo:
-        """The same for some of the rows."""
+        """The same for some of the rows; where they lie is known of those that follow one another."""
+        follow = bool((np.diff(rows) == 1).all())
         return replace(
             self,
             n=len(rows),
+            origin=self.origin if follow else "",
+            first_row=self.first_row + int(rows[0]) if follow else 0,
             ids=None if self.ids is None else self.ids[rows],
             weights=None if self.weights is None else self.weights[rows],
             columns={key: column[rows] for key, column in self.columns.items()},
@@ -241,7 +246,7 @@ class Predictions:
         if name not in known:
             hint = did_you_mean(name, known) if known else "this input has none"
             raise UsageError(
-                "column",
+                f"{self.name}: column",
                 expected="a column of the input",
                 came=f"there is no {show(name)}",
                 do=hint,

@@ -229,16 +229,16 @@ class Classification(Predictions):
 
     def _doubts(self) -> tuple[Note, ...]:
         """What was taken as it was declared, and looks as if something else was meant."""
-        out = []
+        lowest = 0 if self.labels is None else int(self.labels.min())
+        return doubts(self.name, self.like_probs(), lowest, self.n, self.classes)
+
+    def like_probs(self) -> bool:
+        """Whether these are logits that could be probabilities: in [0, 1], with rows that sum to 1."""
         scores = self.scores
-        unit = self.kind == "logits" and scores.shape[2] > 1 and scores.min() >= 0 and scores.max() <= 1
-        if unit and np.allclose(scores.sum(axis=2, dtype=np.float64), 1.0, atol=SUM_TOLERANCE):
-            said = "the logits lie in [0, 1] and sum to 1 in every row; if they are probabilities, say probs"
-            out.append(Note("logits-like-probs", f"{self.name}: {said}"))
-        if self.labels is not None and self.classes > 2 and self.n >= 20 * self.classes and self.labels.min() == 1:
-            said = "no label is 0; if labels count from 1, subtract 1"
-            out.append(Note("labels-from-one", f"{self.name}: {said}"))
-        return tuple(out)
+        if self.kind != "logits" or scores.shape[2] < 2 or not (scores[:, :8] >= 0).all():
+            return False
+        unit = scores.min() >= 0 and scores.max() <= 1
+        return bool(unit and np.allclose(scores.sum(axis=2, dtype=np.float64), 1.0, atol=SUM_TOLERANCE))
 
     def notes(self) -> tuple[Note, ...]:
         """What the user should know of these predictions."""
@@ -252,6 +252,18 @@ class Classification(Predictions):
             f"Classification({self.name!r}, {self.kind}, rows={self.n}, classes={self.classes}, "
             f"members={self.members}, labels={'soft' if self.soft else self.labels is not None})"
         )
+
+
+def doubts(name: str, like_probs: bool, lowest_label: int, n: int, classes: int) -> tuple[Note, ...]:
+    """What is said of predictions that look as if something else was meant."""
+    out = []
+    if like_probs:
+        said = "the logits lie in [0, 1] and sum to 1 in every row; if they are probabilities, say probs"
+        out.append(Note("logits-like-probs", f"{name}: {said}"))
+    if lowest_label == 1 and classes > 2 and n >= 20 * classes:
+        said = "no label is 0; if labels count from 1, subtract 1"
+        out.append(Note("labels-from-one", f"{name}: {said}"))
+    return tuple(out)
 
 
 # ------------------------------------------------------------------------------------------ checks

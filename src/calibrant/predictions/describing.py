@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import plain
-from calibrant.predictions import Classification, InMemory, Judged, Regression
+from calibrant.predictions import Classification, InMemory, Judged, Note, Regression
+from calibrant.predictions.classification import doubts
 from calibrant.predictions.files.stream import Stream
 from calibrant.predictions.regression import crossing_notes, levels_text
 
@@ -18,6 +19,11 @@ MOST = 8
 
 def describe(predictions: InMemory | Stream) -> str:
     """One fact a line, names first."""
+    return described(predictions)[0]
+
+
+def described(predictions: InMemory | Stream) -> tuple[str, list[Note]]:
+    """The same, and what was noted."""
     example, seen = predictions.example, _Seen()
     for block in predictions.blocks():
         seen.add(block)
@@ -27,16 +33,18 @@ def describe(predictions: InMemory | Stream) -> str:
         facts["meta"] = json.dumps(dict(example.info.meta))
     if predictions.sha256:
         facts["sha256"] = predictions.sha256
-    notes = [note.message for note in predictions.notes()]
+    notes = list(predictions.notes())
     if isinstance(predictions, Stream):
-        notes += [note.message for note in crossing_notes(predictions.name, seen.crossing, seen.n)]
+        notes += crossing_notes(predictions.name, seen.crossing, seen.n)
+        if isinstance(example, Classification):
+            notes += doubts(predictions.name, seen.like_probs, seen.lowest_label, seen.n, example.classes)
     if notes:
-        facts["note"] = " ".join(notes)
+        facts["note"] = "; ".join(note.message for note in notes)
     width = max(len(plain(key, 40)) for key in facts)
     lines = [plain(predictions.name)] + [
         f"  {plain(key, 40):<{width}}  {plain(text, 400)}" for key, text in facts.items()
     ]
-    return "\n".join(lines)
+    return "\n".join(lines), notes
 
 
 def _rows(predictions: InMemory | Stream) -> dict[str, str]:
@@ -47,17 +55,16 @@ def _rows(predictions: InMemory | Stream) -> dict[str, str]:
             first, last = predictions.plans[0].path.name, predictions.plans[-1].path.name
             facts["shards"] = f"{len(predictions.plans)}, from {first} to {last}"
         facts["size"] = f"{predictions.nbytes / 2**20:.1f} MiB, read block by block"
-        if "ids" in predictions.plans[0].known:
-            facts["ids"] = f"{len(np.unique(predictions.column('ids')))} distinct"
-        columns = {name: predictions.column(name) for name in predictions.columns}
-        return facts | {f"column {name}": _column(column) for name, column in columns.items()}
-    info = predictions.info
-    if info.ids is not None:
-        facts["ids"] = f"{len(np.unique(info.ids))} distinct"
-    if info.weights is not None:
-        n_eff = info.weights.sum() ** 2 / (info.weights**2).sum()
-        facts["weights"] = f"{info.weights.min():g} to {info.weights.max():g}, effective rows {n_eff:.1f}"
-    return facts | {f"column {name}": _column(column) for name, column in info.columns.items()}
+        has_ids = "ids" in predictions.plans[0].known
+        ids, weights = predictions.column("ids") if has_ids else None, predictions.weights()
+    else:
+        ids, weights = predictions.info.ids, predictions.info.weights
+    if ids is not None:
+        facts["ids"] = f"{len(np.unique(ids))} distinct"
+    if weights is not None:
+        n_eff = weights.sum() ** 2 / (weights**2).sum()
+        facts["weights"] = f"{weights.min():g} to {weights.max():g}, effective rows {n_eff:.1f}"
+    return facts | {f"column {name}": _column(predictions.column(name)) for name in predictions.columns}
 
 
 class _Seen:
@@ -68,12 +75,15 @@ class _Seen:
         self.deviation = 0.0
         self.ranges: dict[str, tuple[float, float]] = {}
         self.counts: Any = 0
+        self.like_probs, self.lowest_label = True, 1 << 62
 
     def add(self, p: InMemory) -> None:
         """Take in one block."""
         self.n += p.n
         if isinstance(p, Classification):
             self._scores(p)
+            self.like_probs = self.like_probs and p.like_probs()
+            self.lowest_label = min(self.lowest_label, 0 if p.labels is None else int(p.labels.min()))
             if p.labels is not None:
                 self.counts = self.counts + np.bincount(p.labels, minlength=p.classes)
         elif isinstance(p, Judged):

@@ -237,7 +237,8 @@ class Regression(Predictions):
 
     def crossing(self) -> int:
         """The number of rows in which a quantile lies below one of a lower level."""
-        return 0 if self.quantiles is None else int((np.diff(self.quantiles, axis=1) < 0).any(axis=1).sum())
+        q = self.quantiles
+        return 0 if q is None else int((q[:, 1:] < q[:, :-1]).any(axis=1).sum())
 
     def notes(self) -> tuple[Note, ...]:
         """What the user should know of these predictions: of these rows, under their present name."""
@@ -281,7 +282,8 @@ def _numbers(value: Any, what: str, y: Any) -> np.ndarray:
     rows: tuple[int, ...] = tuple(getattr(y, "shape", ())) or ((len(y),) if isinstance(y, list | tuple) else ())
     column = array.ndim == 2 and array.shape[1] == 1 < array.shape[0] and rows[:1] == array.shape[:1]
     if array.ndim not in (1, 2) or array.size == 0 or column:
-        hints = {0: "give one number for each row: numpy.full(n, value)", 2: "drop the last axis: .squeeze(-1)"}
+        hints = {0: "give one number for each row: numpy.full(n, value)"}
+        hints |= {2: "drop the last axis: .squeeze(-1)"} if column else {}
         raise ShapeError(
             what,
             expected="shape (N,) or (M, N) with at least one row",

@@ -148,6 +148,8 @@ def _guarded(path: Path, what: str) -> Iterator[None]:
     except CalibrantError:
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno:
+            raise  # the system's, not the library's word on the content
         reason = plain(str(error) or type(error).__name__, 100)
         raise FileError(
             str(path),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import FileError, show
+from calibrant.errors import FileError, ShapeError, show
 from calibrant.predictions import Classification, InMemory, Judged, Regression
 from calibrant.predictions.base import RESERVED, Note
 from calibrant.predictions.files.axes import CONSTANTS, row_axis
@@ -32,6 +32,7 @@ COMPANIONS = {
 }
 """What goes with each family of predictions, beside ids, weights, meta and columns."""
 ANY = ("ids", "weights", "meta")
+ONE_A_ROW = ("labels", "correct", "y", "ids", "weights")
 WANTED = (
     "exactly one of logits, log_probs, probs; or confidence (with correct); or for regression mean with std or var, "
     "samples, or quantiles with levels"
@@ -51,6 +52,8 @@ class Plan:
     ignored: Mapping[str, str]
     shapes: Mapping[str, tuple[int, ...]]
     """Of the arrays that are used, without the axis of rows."""
+    full: Mapping[str, tuple[int, ...]]
+    """Their whole shapes."""
 
     @classmethod
     def of(cls, store: Store, path: Path, strict: bool = False) -> Plan:
@@ -58,6 +61,7 @@ class Plan:
         family, main = _family(store, path)
         n = _rows(store, main[0], path)
         known = tuple(key for key in (*COMPANIONS[family], *ANY) if key in store)
+        _refuse_other_outcomes(store, family, path)
         others = [key for key in store if key not in (*main, *known)]
         columns = tuple(key for key in others if store[key].shape == (n,) and key not in RESERVED)
         ignored = {key: f"{show(key)} {store[key].shape}" for key in others if key not in columns}
@@ -69,8 +73,12 @@ class Plan:
                 do="remove or rename them, or leave --strict out",
             )
         used = [key for key in (*main, *known, *columns) if key not in CONSTANTS]
-        shapes = {key: _without_rows(key, store[key].shape) for key in used}
-        return cls(path, family, main, n, known, columns, ignored, shapes)
+        for key in used:
+            if not store[key].shape:
+                store[key].load()  # a column of a type that is not read says so
+        full = {key: store[key].shape for key in used}
+        shapes = {key: _without_rows(key, shape) for key, shape in full.items()}
+        return cls(path, family, main, n, known, columns, ignored, shapes, full)
 
     def notes(self) -> list[Note]:
         """What fits nothing, said once."""
@@ -89,6 +97,24 @@ class Plan:
     def constants(self) -> list[str]:
         """The arrays that have none."""
         return [key for key in self.known if key in CONSTANTS]
+
+    def check_rows(self) -> None:
+        """Refuse arrays of other lengths before they are read side by side, in blocks that would not show them."""
+        main = self.main[0]
+        many = 3 if self.family == "classification" else 2
+        for key, shape in self.full.items():
+            expected = f"one entry or more for each of the {self.n} rows of {main}"
+            sound = shape and shape[row_axis(key, len(shape))] == self.n and 0 not in self.shapes[key]
+            if key == main:
+                expected, sound = f"rows, and at most {many} axes", sound and len(shape) <= many
+            elif key in ONE_A_ROW:
+                expected, sound = f"one entry for each of the {self.n} rows of {main}", shape == (self.n,)
+            elif key in self.main:
+                expected, sound = f"the shape of {main}, {self.full[main]}", shape == self.full[main]
+            if not sound:
+                lies = shape and self.n != shape[0] and shape[0] in self.full[main]
+                hint = f"transpose {main}" if lies else "give it the length of the predictions"
+                raise ShapeError(f"{self.path}: {key}", expected=expected, came=f"its shape is {shape}", do=hint)
 
     def check_fits(self, first: Plan) -> None:
         """Refuse a shard that is not of the same make as the first."""
@@ -136,9 +162,22 @@ def _family(store: Store, path: Path) -> tuple[str, tuple[str, ...]]:
     return "gaussian", ("mean", spread[0])
 
 
+def _refuse_other_outcomes(store: Store, family: str, path: Path) -> None:
+    """What came true is `labels` of classes and `y` of numbers: under the other name it would be left out."""
+    wanted, found = ("labels", "y") if family == "classification" else ("y", "labels")
+    if family != "judged" and found in store and wanted not in store and "label_probs" not in store:
+        raise FileError(
+            str(path),
+            expected=f"what came true under {show(wanted)}, in a file of {family} predictions",
+            came=f"it stands under {show(found)}",
+            do=f"rename it on the way in: FILE::{wanted}={found}",
+        )
+
+
 def _rows(store: Store, key: str, path: Path) -> int:
     shape = store[key].shape
     if not shape:
+        store[key].load()  # a column of a type that is not read says so
         raise FileError(
             f"{path}: {key}", expected="one entry or more a row", came="its shape is ()", do="check the file"
         )
@@ -156,7 +195,7 @@ def _undecided(store: Store, path: Path, found: list[str]) -> FileError:
     if path.suffix.lower() in (*TEXT, *ARROW):
         hint = (
             "name the columns: --labels COL with --probs 'p_*' or --prob COL, or --confidence COL --correct COL, "
-            "or --y COL --mean COL --std COL"
+            "or --y COL with --mean COL --std COL, --samples 's_*' or --quantiles 'q_*'"
         )
         return _lacks(path, WANTED, store, hint)
     return _lacks(path, WANTED, store, "rename on the way in: FILE::logits=NAME,labels=NAME")

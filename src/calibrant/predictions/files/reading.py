@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,8 +78,10 @@ def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
     except InputError:
         _find_fault(plans, loaded, source.name)
         raise
+    made = made._with_info(replace(made.info, origin=source.path.name))
     if source.member is not None:
-        made = made.member(source.member)
+        with naming(source.path.name):
+            made = made.member(source.member)
     return made.with_notes(tuple(notes_of(plans)), hashes[0][1] if len(hashes) == 1 else together(hashes))
 
 

@@ -42,6 +42,10 @@ class Source:
         from calibrant.errors import whole_number
 
         path, mark, options = text.rpartition("::")
+        if not (path if mark else text):
+            raise UsageError(
+                "input", expected="the name of a file or folder", came="it is empty", do="name one ('.' is this folder)"
+            )
         if not mark:
             return cls(Path(text), {})
         rename: dict[str, str] = {}
@@ -63,11 +67,12 @@ class Source:
     @property
     def name(self) -> str:
         """What the predictions are called: the file without its ending; of a pattern, what can be read of it."""
-        stem = self.path.stem
-        if not _is_pattern(self.path):
-            return stem
-        plain_part = stem.replace("*", "").replace("?", "").strip("-_. ")
-        return plain_part or self.path.parent.name or stem
+        path = self.path if self.path.name not in ("", "..") else self.path.resolve()
+        stem = path.stem if path.suffix.lower() in SUFFIXES else path.name
+        if not _is_pattern(path):
+            return stem or str(path)
+        readable = (part.replace("*", "").replace("?", "").strip("-_. ") for part in (stem, *path.parts[-2::-1]))
+        return next(filter(None, readable), stem)
 
 
 # ------------------------------------------------------------------------------------------- paths
@@ -79,7 +84,7 @@ def shards_of(path: Path) -> list[Path]:
         if path.exists() or not _is_pattern(path):
             return [path]
         found = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207
-        found = [item for item in found if _counts(item)]
+        found = _once([item for item in found if _counts(item)])
     if not found:
         raise FileError(str(path), expected="files that match", came="there are none", do="check the pattern")
     return _of_one_format(found, path)
@@ -87,6 +92,11 @@ def shards_of(path: Path) -> list[Path]:
 
 def _is_pattern(path: Path) -> bool:
     return any(mark in str(path) for mark in "*?[")
+
+
+def _once(paths: list[Path]) -> list[Path]:
+    """Each file once, however many links lead to it: in a folder that links to itself, '**' finds it forty times."""
+    return list({path.resolve(): path for path in reversed(paths)}.values())[::-1]
 
 
 def _counts(path: Path) -> bool:
@@ -146,16 +156,17 @@ def opened(path: Path, columns: ColumnOptions, rename: Mapping[str, str]) -> Ite
             store = folder_store(path) if kind == "folder" else safetensors_store(path)
             yield Shard(_renamed(store, rename, path), lambda: fingerprint(path))
             return
-        table = _renamed(_table(kind, path, rename), rename, path)
-        store = collect(table, columns, str(path), all_text=kind == ".csv")
+        table = _renamed(_table(kind, path, {**columns.single(), **rename}), rename, path)
+        store = collect(table, columns, str(path), all_text=kind == ".csv", loaded=kind in TEXT)
         named = "classes" in store and (kind == ".jsonl" or "classes" not in table)
         yield Shard(store, lambda: fingerprint(path), named)
 
 
-def _table(kind: str, path: Path, rename: Mapping[str, str]) -> Store:
+def _table(kind: str, path: Path, meant: Mapping[str, str]) -> Store:
+    """The columns under their own names; what is meant by one decides on which axis of its lists the members are."""
     if kind in TEXT:
-        return in_memory(read_csv(path) if kind == ".csv" else read_jsonl(path))
-    return parquet_store(path, rename) if kind == ".parquet" else arrow_store(path, rename)
+        return in_memory(read_csv(path) if kind == ".csv" else read_jsonl(path, meant))
+    return parquet_store(path, meant) if kind == ".parquet" else arrow_store(path, meant)
 
 
 def _kind(path: Path, columns: ColumnOptions) -> str:

@@ -7,8 +7,8 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
@@ -97,8 +97,10 @@ def _npz_entry(path: Path, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> E
             if header.fortran or header.runs(axis)[0] > 1:
                 yield from _spilled_blocks(archive, item, header, axis, rows, where)
             else:
+                inside = replace(header, shape=header.shape[axis:])
                 with archive.open(item) as stream:
-                    yield from stream_blocks(stream, header, rows, where)
+                    for block in stream_blocks(stream, inside, rows, where):
+                        yield block.reshape(*header.shape[:axis], *block.shape)
 
     return Entry(header.shape, header.nbytes, load, blocks)
 
@@ -107,9 +109,18 @@ def _spilled_blocks(
     archive: zipfile.ZipFile, item: zipfile.ZipInfo, layout: Layout, axis: int, rows: int, where: str
 ) -> Iterator[np.ndarray]:
     """Blocks of an array whose rows are not one after the other in the archive: it is unpacked once, to a file."""
-    with tempfile.TemporaryFile() as spill:
-        with archive.open(item) as packed:
-            shutil.copyfileobj(packed, spill, CHUNK)
+    with ExitStack() as stack:
+        try:
+            spill = stack.enter_context(tempfile.TemporaryFile())
+            with archive.open(item) as packed:
+                shutil.copyfileobj(packed, spill, CHUNK)
+        except OSError as error:
+            raise FileError(
+                where,
+                expected=f"{item.file_size / 2**30:.1f} GiB of room in the temporary folder, to unpack it",
+                came=plain(error.strerror or str(error)),
+                do="set TMPDIR to a larger disk, or keep the arrays in a folder of .npy",
+            ) from error
         yield from row_blocks(lambda: nullcontext(spill), layout, axis, rows, where)
 
 

@@ -157,6 +157,8 @@ class Stream:
         return _ahead(self._blocks(rows or self.block_rows()))
 
     def _blocks(self, rows: int) -> Iterator[InMemory]:
+        for plan in self.plans:
+            plan.check_rows()
         unit = self._weight_unit
         types: dict[str, np.ndarray] = {}
         for plan in self.plans:
@@ -166,10 +168,9 @@ class Stream:
                 for arrays in _rows_of(store, wanted, rows):
                     for key in plan.main:
                         check_same_type(plan, key, arrays[key], types.setdefault(key, arrays[key]), self.plans[0])
-                    origin = f"{plan.path.name}, in the block from row {start}"
-                    with naming(origin):
+                    with naming(plan.path.name, start):
                         block = self._built(plan, arrays, unit)
-                    yield block._with_info(replace(block.info, origin=origin))
+                    yield block._with_info(replace(block.info, origin=plan.path.name, first_row=start))
                     start += block.n
 
     def _built(self, plan: Plan, arrays: dict[str, np.ndarray], unit: float) -> InMemory:
@@ -189,10 +190,12 @@ class Stream:
         """The unit of weights must be known before the first of them is summed."""
         if "weights" not in self.plans[0].known:
             return 1.0
-        largest = np.array(
-            [as_weights(part, len(part), some=False).max(initial=0.0) for part in self._parts("weights")]
-        )
-        return unit_of(as_weights(largest, len(largest)))
+        largest = np.zeros(len(self.plans))
+        for k, (plan, part) in enumerate(zip(self.plans, self._parts("weights"), strict=True)):
+            with naming(plan.path.name):
+                largest[k] = as_weights(part, plan.n, some=False).max(initial=0.0)
+        with naming(self.source.path.name):
+            return unit_of(as_weights(largest, len(largest)))
 
     @cached_property
     def _labels_are_names(self) -> bool:
@@ -206,7 +209,9 @@ class Stream:
         known = [*plan.columns, *(key for key in others if key in plan.known)]
         if name not in known:
             hint = did_you_mean(name, known) if known else "this input has none"
-            raise UsageError("column", expected="a column of the input", came=f"there is no {show(name)}", do=hint)
+            raise UsageError(
+                f"{self.name}: column", expected="a column of the input", came=f"there is no {show(name)}", do=hint
+            )
         parts = list(self._parts(name))
         for place, part in zip(self.plans, parts, strict=True):
             check_same_type(place, name, part, parts[0], plan)
@@ -214,6 +219,12 @@ class Stream:
         if name != "labels" or not isinstance(self.example, Classification):
             return values
         return self.example.label_indices(as_named(values, self._labels_are_names) if self.named_classes else values)
+
+    def weights(self) -> np.ndarray | None:
+        """The weights, whole, or None where every row counts once."""
+        if "weights" not in self.plans[0].known:
+            return None
+        return np.concatenate([np.asarray(part, np.float64) for part in self._parts("weights")])
 
     def _parts(self, key: str) -> Iterator[np.ndarray]:
         for plan in self.plans:

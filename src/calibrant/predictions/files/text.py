@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ def read_csv(path: Path) -> dict[str, np.ndarray]:
             raise _bad(path, "a CSV table in UTF-8", plain(str(error), 100)) from error
     if not header or not fields:
         raise _bad(path, "a header line and at least one row", "it has none")
+    mark = next((mark for mark in (";", "\t", "|") if len(header) == 1 and mark in header[0]), None)
+    if mark:
+        raise _bad(path, "fields that are separated by commas", f"the header is {show(header[0])}")
     if len(set(header)) < len(header):
         raise _bad(path, "distinct column names", f"{show(_repeated(header))} stands twice")
     for number, row in enumerate(fields, start=2):
@@ -35,8 +39,11 @@ def read_csv(path: Path) -> dict[str, np.ndarray]:
     return {name: np.array([row[k] for row in fields]) for k, name in enumerate(header)}
 
 
-def read_jsonl(path: Path) -> dict[str, np.ndarray]:
-    """The keys of a JSON Lines file, one array each; every line has the same keys."""
+def read_jsonl(path: Path, meant: Mapping[str, str] | None = None) -> dict[str, np.ndarray]:
+    """The keys of a JSON Lines file, one array each; every line has the same keys.
+
+    meant: {"samples": "draws"}, where a name in the file stands for a key of the contract.
+    """
     records: list[dict[str, Any]] = []
     with path.open(encoding="utf-8-sig") as stream:
         try:
@@ -52,11 +59,14 @@ def read_jsonl(path: Path) -> dict[str, np.ndarray]:
         if record.keys() != keys:
             odd = sorted(set(record) ^ set(keys))[0]
             raise _bad(path, "the same keys in every line", f"record {number} differs in {show(odd)}")
-    named = _unfold_named_scores(path, records)
-    arrays = {key: _stacked_or_misfit(path, key, [record[key] for record in records]) for key in keys}
-    if "levels" in arrays:
-        arrays["levels"] = _same_levels(path, arrays["levels"])
-    return arrays | named
+    meaning = {name: key for key, name in (meant or {}).items()}
+    named = _unfold_named_scores(path, records, meaning)
+    for key in named:
+        if key in (meaning.get(name, name) for name in keys):
+            raise _bad(path, f"{show(key)} once", "they stand beside the scores and as names of them")
+    return named | {
+        key: _stacked_or_misfit(path, key, meaning.get(key, key), [record[key] for record in records]) for key in keys
+    }
 
 
 def _record(path: Path, number: int, line: str) -> dict[str, Any]:
@@ -69,17 +79,19 @@ def _record(path: Path, number: int, line: str) -> dict[str, Any]:
     return record
 
 
-def _unfold_named_scores(path: Path, records: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+def _unfold_named_scores(
+    path: Path, records: list[dict[str, Any]], meaning: Mapping[str, str]
+) -> dict[str, np.ndarray]:
     """Scores written as {class: number} (a list of such for members), and quantiles as {level: number}, become lists.
 
     Returns the names of the classes, and the levels.
     """
     found: dict[str, np.ndarray] = {}
-    for key in (key for key in (*SCORE_KEYS, "quantiles") if key in records[0]):
+    for key in (key for key in records[0] if meaning.get(key, key) in (*SCORE_KEYS, "quantiles")):
         if not any(_is_named(record[key]) for record in records):
             continue
         names = _unfold(path, records, key)
-        if key != "quantiles":
+        if meaning.get(key, key) != "quantiles":
             found["classes"] = np.array(names)
             continue
         try:
@@ -103,32 +115,21 @@ def _unfold(path: Path, records: list[dict[str, Any]], key: str) -> list[str]:
     return names
 
 
-def _same_levels(path: Path, levels: np.ndarray) -> np.ndarray:
-    """Levels that every line repeats."""
-    if levels.ndim != 2:
-        return levels
-    if (levels != levels[0]).any():
-        raise _bad(
-            path, "the same levels in every line", f"record {int((levels != levels[0]).any(1).argmax()) + 1} differs"
-        )
-    return levels[0]
-
-
 def _is_named(scores: Any) -> bool:
     return isinstance(scores, dict) or (isinstance(scores, list) and any(isinstance(part, dict) for part in scores))
 
 
-def _stacked_or_misfit(path: Path, key: str, items: list[Any]) -> np.ndarray:
+def _stacked_or_misfit(path: Path, key: str, meaning: str, items: list[Any]) -> np.ndarray:
     """As `_stacked`; a key without a meaning that is no column becomes a misfit, which is ignored with a note."""
     try:
-        return _stacked(path, key, items)
+        return _stacked(path, key, meaning, items)
     except FileError:
-        if key in RESERVED:
+        if meaning in RESERVED:
             raise
         return np.zeros(())
 
 
-def _stacked(path: Path, key: str, items: list[Any]) -> np.ndarray:
+def _stacked(path: Path, key: str, meaning: str, items: list[Any]) -> np.ndarray:
     """One array of all rows; members, which stand inside a row here, come first."""
     try:
         array = np.array(items)
@@ -137,7 +138,7 @@ def _stacked(path: Path, key: str, items: list[Any]) -> np.ndarray:
     if array.dtype == object:
         came = f"it holds {show(next((i for i in items if not isinstance(i, (int, float))), items[0]))}"
         raise _bad(path, f"numbers, text or equally long lists under {show(key)}", came)
-    members_second = array.ndim == 3 or row_axis(key, array.ndim) == 1
+    members_second = array.ndim == 3 or row_axis(meaning, array.ndim) == 1
     return np.ascontiguousarray(np.moveaxis(array, 1, 0)) if members_second else array
 
 
