@@ -42,7 +42,7 @@ BLOCK_BYTES = 1 << 24
 """Bytes of one block: small enough to stay in the cache of a processor while it is worked on, and off the kernel's
 slow path for large allocations."""
 MOST_ROWS = 1 << 18
-AHEAD = 2
+AHEAD = 6
 """Blocks that are read ahead."""
 
 
