@@ -140,11 +140,11 @@ INTRODUCTION = """# Large inputs
 
 Written by `python -m benchmarks.large --write docs/speed-large.md`. Seconds of `cal.evaluate(cal.scan(path))` with the
 compiled kernels loaded, beside reading the same files in a process of its own: .npy with `readinto` in chunks of
-16 MiB, Parquet with pyarrow's `iter_batches`; best of three. *Program* is one run of `calibrant evaluate`, its start of
-a second or more included. Float32 logits of 100 classes; Parquet written by pyarrow with its defaults. *Cold*: the files
-were dropped from the page cache before, as files that do not fit into memory always are; the speed of the disk varies
-by itself. The peak is that of the process, with interpreter, libraries and compiled kernels. All threads, two here: on
-more cores evaluating gains what reading does not.
+16 MiB, Parquet with pyarrow's `iter_batches`; best of three. *Program* is one run of `calibrant evaluate`, its start
+of a second or more included. Float32 logits of 100 classes; Parquet written by pyarrow with its defaults. *Cold*: the
+files were dropped from the page cache before, as files that do not fit into memory always are; the speed of the disk
+varies by itself. The peak is that of the process, with interpreter, libraries and compiled kernels. All threads, two
+here: on more cores evaluating gains what reading does not.
 
 | input | evaluated | reading, s | evaluating, s | share of the reading speed | program, s | peak, MB |
 | --- | --- | --- | --- | --- | --- | --- |
