@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from calibrant.kernels.loops import quantiles as quantile_loops
 from calibrant.kernels.loops import regression as loops
-from calibrant.kernels.regression import gaussian_scores, mixture_quantiles, sample_quantiles, sample_scores
+from calibrant.kernels.regression import gaussian_scores, mixture_quantiles, sample_scores
 
 NAMES = ("nll", "crps", "pit")
 LEVELS = np.concatenate([[0.001, 0.025], np.arange(1, 20) / 20, [0.975, 0.999]])
@@ -350,13 +350,15 @@ def test_samples_in_blocks_threads_and_narrow_types(dtype):
 @pytest.mark.parametrize("count", [1, 7, 20, 52, 100])
 def test_sample_quantiles_are_those_of_numpy(count):
     x = np.random.default_rng(0).normal(size=(count, 30))
-    got = sample_quantiles(x, LEVELS)
+    got = sample_scores(x, levels=LEVELS)["quantiles"]
     ordered = np.sort(x, axis=0)
     for level, row in zip(LEVELS, got, strict=True):
         rank = min(max(-(-round(level * 1000) * count // 1000), 1), count)
         np.testing.assert_array_equal(row, ordered[rank - 1])
     odd = np.array([0.0313, 0.217, 0.777])
-    np.testing.assert_array_equal(sample_quantiles(x, odd), np.quantile(x, odd, axis=0, method="inverted_cdf"))
+    np.testing.assert_array_equal(
+        sample_scores(x, levels=odd)["quantiles"], np.quantile(x, odd, axis=0, method="inverted_cdf")
+    )
 
 
 def test_scoringrules_agrees():

@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from damage import damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -72,29 +73,6 @@ def samples(tmp_path_factory):
     files["stored"] = stored.getvalue()
     arrays = {path.stem: path.read_bytes() for path in sorted((folder / "p").glob("*.npy"))}
     return files, arrays
-
-
-@st.composite
-def damaged(draw, content):
-    """The content with bits turned, a piece cut out, doubled, moved, or written over."""
-    content = bytearray(content)
-    for _ in range(draw(st.integers(1, 4))):
-        place = draw(st.integers(0, max(len(content) - 1, 0)))
-        length = draw(st.integers(1, 40))
-        how = draw(st.sampled_from(["flip", "cut", "truncate", "double", "write", "zero"]))
-        if how == "flip" and content:
-            content[place] ^= 1 << draw(st.integers(0, 7))
-        elif how == "cut":
-            del content[place : place + length]
-        elif how == "truncate":
-            del content[place:]
-        elif how == "double":
-            content[place:place] = content[place : place + length]
-        elif how == "write":
-            content[place : place + length] = draw(st.binary(min_size=1, max_size=8))
-        else:
-            content[place : place + length] = bytes(length)
-    return bytes(content)
 
 
 # ------------------------------------------------------------------------------------ arbitrary bytes

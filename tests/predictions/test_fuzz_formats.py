@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from damage import damaged
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -92,29 +93,6 @@ def results_or_a_refusal(path, options=None):
                 found.append(None)
     assert found[0] in (None, found[1])  # block by block, columns that nobody asked for are not even read
     return found[0] is not None
-
-
-@st.composite
-def damaged(draw, content):
-    """The content with bits turned, a piece cut out, doubled or written over, or its end lost."""
-    content = bytearray(content)
-    for _ in range(draw(st.integers(1, 3))):
-        place = draw(st.integers(0, max(len(content) - 1, 0)))
-        length = draw(st.integers(1, 40))
-        how = draw(st.sampled_from(["flip", "flip", "cut", "truncate", "double", "write", "zero", "ones"]))
-        if how == "flip" and content:
-            content[place] ^= 1 << draw(st.integers(0, 7))
-        elif how == "cut":
-            del content[place : place + length]
-        elif how == "truncate":
-            del content[place:]
-        elif how == "double":
-            content[place:place] = content[place : place + length]
-        elif how == "write":
-            content[place : place + length] = draw(st.binary(min_size=1, max_size=8))
-        else:
-            content[place : place + length] = (b"\0" if how == "zero" else b"\xff") * length
-    return bytes(content)
 
 
 # ---------------------------------------------------------------------------------------------- damage

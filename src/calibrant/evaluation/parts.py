@@ -15,6 +15,7 @@ import numpy as np
 
 from calibrant.evaluation.curves import PitHistogram, Reliability
 from calibrant.kernels.exact import ExactSum
+from calibrant.kernels.records import take
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, InMemory, Regression
 from calibrant.predictions.files.naming import naming
@@ -150,7 +151,7 @@ class Part:
         tables = any(extra.ndim > 1 for extra in rows.extras.values())  # of all rows of a block: made anew for some
         for group in np.unique(place).tolist():
             members = np.flatnonzero(place == group)
-            part = self.wanted.record(block[members], 1) if tables else rows.take(members)
+            part = self.wanted.record(block[members], 1) if tables else take(rows, members)
             part.units = None if rows.units is None else rows.units[members]
             self._group(found, group).add(part, self.wanted.settings.intervals)
 

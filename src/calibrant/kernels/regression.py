@@ -115,11 +115,6 @@ def sample_scores(
     return out if levels is None else {**out, "quantiles": quantiles}
 
 
-def sample_quantiles(samples: np.ndarray, levels: np.ndarray, threads: int | None = None) -> np.ndarray:
-    """Quantiles (L, N) of samples (S, N), as `sample_scores` has them."""
-    return sample_scores(samples, levels=levels, threads=threads)["quantiles"]
-
-
 def _ranks(count: int, levels: np.ndarray | tuple[()]) -> np.ndarray:
     """Places of the quantiles among the sorted values, from 0."""
     above = np.ceil(count * np.asarray(levels, np.float64) - SLACK * count)

@@ -45,16 +45,6 @@ class RegressionRows:
     deviation: float = 0.0
     extras: dict[Hashable, np.ndarray] = field(default_factory=dict)
 
-    def take(self, rows: np.ndarray) -> RegressionRows:
-        """The record of some of the rows."""
-        picked = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, np.ndarray):
-                picked[item.name] = value[rows]
-        kept = {key: value[rows] for key, value in self.extras.items()}
-        return RegressionRows(**{**vars(self), **picked, "n": len(rows), "extras": kept})
-
 
 def quantile_key(level: float) -> tuple[str, float]:
     """The key under which the quantile of a level stands among the extras."""

@@ -8,7 +8,7 @@ vote for the modal class, and each member's probability of k. Values are checked
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,16 +54,6 @@ class Rows:
     units: np.ndarray | None = None
     deviation: float = 0.0
     extras: dict[Hashable, np.ndarray] = field(default_factory=dict)
-
-    def take(self, rows: np.ndarray) -> Rows:
-        """The record of some of the rows."""
-        picked = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, np.ndarray):
-                picked[item.name] = value[..., rows]
-        kept = {key: value[rows] for key, value in self.extras.items() if value.ndim == 1}
-        return Rows(**{**vars(self), **picked, "n": len(rows), "extras": kept})
 
 
 def rows_of(
