@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calibrant.errors import CalibrantError as CalibrantError
     from calibrant.errors import CalibrantWarning as CalibrantWarning
+    from calibrant.evaluation.detect import detect as detect
     from calibrant.evaluation.evaluate import evaluate as evaluate
     from calibrant.evaluation.evaluate import measure as measure
     from calibrant.evaluation.evaluate import score_rows as score_rows
     from calibrant.evaluation.result import Evaluation as Evaluation
     from calibrant.predictions.classification import Classification as Classification
+    from calibrant.predictions.detection import Detection as Detection
     from calibrant.predictions.files.reading import read as read
     from calibrant.predictions.files.stream import Stream as Stream
     from calibrant.predictions.files.stream import scan as scan
@@ -35,11 +37,13 @@ _HOMES = {
     "CalibrantError": "calibrant.errors",
     "CalibrantWarning": "calibrant.errors",
     "Classification": "calibrant.predictions.classification",
+    "Detection": "calibrant.predictions.detection",
     "Estimate": "calibrant.registry.estimate",
     "Evaluation": "calibrant.evaluation.result",
     "Judged": "calibrant.predictions.judged",
     "Regression": "calibrant.predictions.regression",
     "Stream": "calibrant.predictions.files.stream",
+    "detect": "calibrant.evaluation.detect",
     "evaluate": "calibrant.evaluation.evaluate",
     "measure": "calibrant.evaluation.evaluate",
     "metrics": "calibrant.registry",

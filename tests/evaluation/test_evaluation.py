@@ -10,7 +10,8 @@ import pytest
 import calibrant as cal
 
 RESULT_KEYS = {"input", "metrics", "curves", "groups", "skipped"}
-ESTIMATE_KEYS = {"value", "status", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value"}
+ESTIMATE_KEYS = {"value", "status", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value",
+                 "detectable", "q_value"}  # fmt: skip
 
 
 def made(n=120, name="predictions", seed=0, **known):
@@ -146,10 +147,12 @@ def test_another_seed_moves_resampled_parts_only():
             if a != b and not (math.isnan(a) and math.isnan(b)):
                 moved.add((spec, part))
     assert first.curves == second.curves
-    assert {"ece", "average_precision", "roc_auc"} <= {spec for spec, _ in moved}
-    allowed = {"ece": {"low", "high", "null_low", "null_high", "p_value"}, "average_precision": {"low", "high"}}
-    allowed |= {"ece(of=1)": allowed["ece"], "roc_auc": {"low", "high"}}
-    assert all(part in allowed.get(spec, ()) for spec, part in moved), moved
+    assert {"ece", "ks", "average_precision", "roc_auc"} <= {spec for spec, _ in moved}
+    assert not {(spec, part) for spec, part in moved if part == "value"}
+    fixed = {"accuracy", "nll", "brier", "entropy", "spiegelhalter_z", "spiegelhalter_z(of=1)", "corp_uncertainty"}
+    assert not fixed & {spec for spec, _ in moved}
+    wald = {(spec, part) for spec, part in moved if spec in ("slope", "intercept", "o_e") and part in ("low", "high")}
+    assert not wald
 
 
 def test_more_resamples_keep_the_value():

@@ -6,10 +6,18 @@ import pytest
 import calibrant as cal
 
 N = 150
-METRICS = [name for name, m in cal.metrics().items() if "classification" in m.tasks and name not in ("top_k", "energy")]
-SPECS = [*METRICS, "energy", "top_k(k=1)", "ece(binning=mass)", "ece(norm=l2)", "ece(of=1)", "nll(clip=0.2)",
+WITHOUT = ("kde_tce", "ace", "tace", "hosmer_lemeshow")
+"""Metrics that have no weighted form, and say so."""
+METRICS = [
+    name
+    for name, m in cal.metrics().items()
+    if "classification" in m.tasks and name not in ("top_k", "top_k_ece", "energy", *WITHOUT)
+]
+SPECS = [*METRICS, "energy", "top_k(k=1)", "top_k_ece(k=1)", "ece(binning=mass)", "ece(norm=l2)", "ece(of=1)", "nll(clip=0.2)",
          "brier_reliability(by=predicted_class)"]  # fmt: skip
 PARTS = ("value", "low", "high", "null_low", "null_high", "p_value")
+COUNTS_ROWS = ("spiegelhalter_z", "aurc", "e_aurc")
+"""A row of weight two is not two rows: a z-score knows how many there are, and AURC counts them off one by one."""
 
 
 def binary(rows=slice(None), repeat=None, weights=None, columns=None):
@@ -30,7 +38,7 @@ def weights():
     return np.random.default_rng(1).exponential(size=N)
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec not in COUNTS_ROWS])
 def test_integer_weights_are_repeated_rows(spec):
     """Of the value; an interval knows that one row seen three times is not three rows."""
     w = np.random.default_rng(2).integers(0, 4, N)
@@ -67,10 +75,11 @@ def test_the_unit_of_weights_does_not_matter(scale, weights):
 
 @pytest.mark.parametrize("weight", [1.0, 3.0])
 def test_equal_weights_are_no_weights(weight):
-    """The ranking scores resample with weights and use DeLong without: their intervals differ in kind."""
+    """Some intervals differ in kind: DeLong or resampled, model-based or robust, there or not."""
+    differ = ("roc_auc", "misclassification_auroc", "slope", "intercept", "cwce", "sce")
     plain, equal = estimates(binary()), estimates(binary(weights=np.full(N, weight)))
     for spec, estimate in plain.items():
-        for part in ("value",) if spec == "roc_auc" else PARTS:
+        for part in ("value",) if spec in differ else PARTS:
             got, expected = getattr(equal[spec], part), getattr(estimate, part)
             assert got == pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True), (spec, part)
 
@@ -82,6 +91,12 @@ def test_the_unit_of_weights_does_not_matter_with_units(spec, scale, weights):
     predictions = (binary(weights=x, columns={"unit": np.arange(N) // 5}) for x in (w, w * scale))
     plain, scaled = (estimates(p, [spec], units="unit")[spec] for p in predictions)
     assert (scaled.low, scaled.high) == pytest.approx((plain.low, plain.high), rel=1e-6)
+
+
+@pytest.mark.parametrize("spec", WITHOUT)
+def test_what_has_no_weighted_form_says_so(spec, weights):
+    with pytest.raises(cal.CalibrantError, match="no weighted form"):
+        cal.measure(binary(weights=weights), [spec])
 
 
 def test_effective_number_of_rows_is_reported(weights):

@@ -25,7 +25,7 @@ def test_every_metric_says_what_it_is(name):
     assert metric.cost in {"linear", "sort", "quadratic"}
     assert metric.merge in {"exact", "rows", "sketch", "no"}
     assert metric.needs <= NEEDS
-    assert metric.tasks <= {"classification", "judged", "regression"}
+    assert metric.tasks <= {"classification", "judged", "regression", "detection"}
     assert metric.limits[0] < metric.limits[1]
     assert metric.interval
     assert all(option.help and option.allowed() for option in metric.options)
@@ -49,7 +49,9 @@ def test_the_range_contains_values_and_intervals(name, spread):
         predictions = cal.Classification.from_logits(z, rng.integers(0, 2, 50))
         if METRICS[name].tasks == {"regression"}:
             predictions = cal.Regression.from_gaussian(z[..., 0], np.exp(z[..., 1] / 10), rng.normal(size=50))
-        spec = "top_k(k=1)" if name == "top_k" else name
+        if METRICS[name].tasks == {"detection"}:
+            predictions = cal.Detection.from_scores(z[0, :20, 0], z[0, 20:, 0])
+        spec = f"{name}(k=1)" if "k" in {option.name for option in METRICS[name].options} else name
         estimate = cal.evaluate(predictions, spec, resamples=40)[spec]
         low, high = METRICS[name].limits
         assert low <= estimate.value <= high
@@ -60,7 +62,10 @@ def test_the_range_contains_values_and_intervals(name, spread):
 def test_names_of_the_contract_are_there():
     """Those that this part of the program has reached; the others join them."""
     names = """accuracy top_k nll brier rbs entropy expected_entropy mutual_information variation_ratio roc_auc
-    average_precision ece brier_reliability brier_resolution brier_uncertainty brier_within"""
+    average_precision ece mce tce sweep_ece kde_tce ks mmce smooth_ece cwce sce ace tace uce slope intercept
+    spiegelhalter_z o_e ici hosmer_lemeshow aurc e_aurc aac avu_auc misclassification_auroc misclassification_aupr
+    brier_reliability brier_resolution brier_uncertainty brier_within
+    auroc aupr_in aupr_out detection_accuracy fpr95 wasserstein"""
     assert set(names.split()) <= set(METRICS)
 
 
@@ -81,7 +86,7 @@ def test_what_cannot_be_given_is_skipped_with_its_reason(missing, predictions):
     assert missing in result.skipped.values()
     assert not set(result.skipped) & set(result.metrics)
     names = {spec.partition("(")[0] for spec in (*result.skipped, *result.metrics)}
-    assert names == {name for name, m in METRICS.items() if m.default and m.tasks != {"regression"}}
+    assert names == {name for name, m in METRICS.items() if m.default and m.tasks & {"classification", "judged"}}
 
 
 def test_asking_only_for_what_cannot_be_given_is_an_error():

@@ -115,7 +115,7 @@ def test_close_numbers_stay_apart():
         ("eec", ["did you mean 'ece'?"]),
         ("ECE", ["known metric", "ece"]),
         ("accurracy", ["did you mean 'accuracy'?"]),
-        ("zzzz", ["choose from", "accuracy", "nll"]),
+        ("zzzz", ["choose from", "accuracy", "ece"]),
         ("ece(bin=10)", ["bins, binning, norm, of", "did you mean 'bins'?"]),
         ("accuracy(k=1)", ["it has none", "leave the brackets out"]),
         ("ece(bins)", ["option=value", "ece(bins=…)"]),

@@ -1,8 +1,8 @@
-"""An interval for a binned calibration error that covers where a bootstrap does not.
+"""An interval for a calibration error that covers where a bootstrap does not, and what an error of this n can detect.
 
-The plug-in T = norm(gaps) is biased, most at a perfect model, so its bootstrap misses the truth there every time. The
-interval keeps each θ whose central `level` range of simulated T contains the observed one, where T is simulated from
-gaps of size θ along a profile, plus normal errors of the observed variance. Two profiles are tried and their ranges
+The plug-in T = statistic(gaps) is biased, most at a perfect model, so its bootstrap misses the truth there every time.
+The interval keeps each θ whose central `level` range of simulated T contains the observed one, where T is simulated
+from gaps of size θ along a profile, plus normal errors of the observed variance. Two profiles are tried, their ranges
 united: the observed gaps, and these soft-thresholded at 1.5 standard errors. If T lies under the upper end of the null,
 the interval begins at 0; the null is that of the redrawn labels where the caller has it, for bins without a single miss
 make the observed variance too small to judge by.
@@ -14,13 +14,24 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant.calibration.binned import Statistic
+from calibrant.calibration.norms import Statistic
 from calibrant.intervals import NONE, Interval
 from calibrant.kernels.philox import normals
 from calibrant.kernels.resampling import INVERSION
 
 THRESHOLD = 1.5
-HALVINGS = 30
+POWER = 0.8
+MOST_NUMBERS = 1 << 22
+"""Simulated gaps that are held at a time: of many bins, fewer replicates are drawn."""
+FEWEST = 200
+TOLERANCE = 1e-5
+SMALL = 0.01
+"""Size of gaps at which a profile is measured: not every statistic grows in proportion to them for ever."""
+
+
+def replicates_for(bins: int, wanted: int) -> int:
+    """How many replicates of so many bins are drawn."""
+    return min(wanted, max(MOST_NUMBERS // bins, FEWEST))
 
 
 def union_of_inversions(
@@ -33,30 +44,42 @@ def union_of_inversions(
     draws: int,
     seed: int,
     null_upper: float | None = None,
+    even: bool = False,
 ) -> Interval:
-    """The interval of statistic(signed, share) when `signed` has the given covariance (B,) or (B, B)."""
-    filled = share > 0
-    signed, share = signed[filled], share[filled]
-    covariance = covariance[filled] if covariance.ndim == 1 else covariance[np.ix_(filled, filled)]
-    noise = _coloured(normals(seed, INVERSION, draws, filled.size)[:, filled], covariance)
-    observed = float(statistic(signed, share))
+    """The interval of statistic(signed) when `signed` (B,) has the given covariance (B,) or (B, B).
+
+    even: the same gap everywhere is a third profile, for statistics in which gaps of opposite sign cancel.
+    """
+    observed = float(statistic(signed))
     if not np.isfinite(observed):
         return NONE
+    noise = _coloured(normals(seed, INVERSION, replicates_for(len(signed), draws), len(signed)), covariance)
     tails = (0.5 - level / 2, 0.5 + level / 2)
     errors = np.sqrt(np.maximum(covariance if covariance.ndim == 1 else np.diag(covariance), 0.0))
     soft = np.sign(signed) * np.maximum(np.abs(signed) - THRESHOLD * errors, 0.0)
     if null_upper is None:
-        null_upper = float(np.quantile(statistic(noise, share), tails[1]))
+        null_upper = float(np.quantile(statistic(noise), tails[1]))
 
     def reach(unit: np.ndarray, tail: float) -> float:
-        """The θ along a unit profile at which this quantile of simulated T is the observed value."""
-        return _crossing(lambda theta: float(np.quantile(statistic(theta * unit + noise, share), tail)), observed)
+        """The error along a profile at which this quantile of simulated T is the observed value."""
+        size = _crossing(lambda size: float(np.quantile(statistic(size * unit + noise), tail)), observed)
+        return float(statistic(size * unit))
 
-    units = [_unit(profile, signed, share, statistic) for profile in (signed, soft)]
-    lows = [reach(unit, tails[1]) for unit in units]
+    profiles = (signed, soft, share) if even else (signed, soft)
+    units = [_unit(profile, signed, share, statistic) for profile in profiles]
     highs = [reach(unit, tails[0]) for unit in units]
-    low = 0.0 if observed <= null_upper else min(lows)
+    low = 0.0 if observed <= null_upper else min(reach(unit, tails[1]) for unit in units)
     return Interval(low, max(highs), "test-inversion")
+
+
+def detectable(null: np.ndarray, share: np.ndarray, statistic: Statistic, upper: float) -> float:
+    """The smallest error that this many rows show in four of five cases: T above the null's upper end.
+
+    Of a model that is over-confident by the same amount everywhere; `null` (R, B) are gaps of redrawn labels.
+    """
+    unit = -_unit(share, share, share, statistic)
+    size = _crossing(lambda size: float(np.quantile(statistic(size * unit + null), 1.0 - POWER)), upper)
+    return float(statistic(size * unit))
 
 
 def _coloured(white: np.ndarray, covariance: np.ndarray) -> np.ndarray:
@@ -69,20 +92,36 @@ def _coloured(white: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 
 
 def _unit(profile: np.ndarray, signed: np.ndarray, share: np.ndarray, statistic: Statistic) -> np.ndarray:
-    """The profile at size one; where nothing stands out, the same gap in every bin with the observed signs."""
+    """The profile at about size one; where nothing stands out, the same gap in every bin with the observed signs."""
     if not profile.any():
         profile = np.where(signed < 0, -1.0, 1.0) * share
-    return profile / float(statistic(profile, share))
+    small = SMALL * profile / np.abs(profile).sum()
+    size = float(statistic(small))
+    return small / size if size > 0 else profile / np.abs(profile).sum()
 
 
-def _crossing(curve: Callable[[float], float], observed: float) -> float:
-    """The θ at which a rising curve reaches the observed value; 0 where it starts above."""
-    if curve(0.0) >= observed:
+def _crossing(curve: Callable[[float], float], target: float) -> float:
+    """Where a rising curve reaches the target, by the Illinois form of the false position; 0 if it starts above."""
+    low, high = 0.0, max(target, 1e-12)
+    below = curve(low) - target
+    if below >= 0:
         return 0.0
-    low, high = 0.0, max(observed, 1e-12)
-    while curve(high) < observed and high < 4.0:
-        low, high = high, 2.0 * high
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if curve(middle) < observed else (low, middle)
+    above = curve(high) - target
+    while above < 0 and high < 4.0:
+        low, below, high = high, above, 2.0 * high
+        above = curve(high) - target
+    if above <= 0:
+        return high
+    side = 0
+    for _ in range(60):
+        middle = (low * above - high * below) / (above - below)
+        value = curve(middle) - target
+        if high - low < TOLERANCE * high or abs(value) < TOLERANCE * target:
+            return middle
+        if value < 0:
+            low, below, above = middle, value, above / 2 if side == -1 else above
+            side = -1
+        else:
+            high, above, below = middle, value, below / 2 if side == 1 else below
+            side = 1
     return 0.5 * (low + high)

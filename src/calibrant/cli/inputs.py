@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.choosing import Input
+    from calibrant.predictions import InMemory
+    from calibrant.predictions.files.stream import Stream
 
 Labels = Annotated[str | None, typer.Option("--labels", help="Tables: the column of labels.", metavar="COL")]
 Probs = Annotated[str | None, typer.Option("--probs", help="Tables: columns of probabilities.", metavar="'p_*'")]
@@ -81,7 +82,9 @@ def columns_of(given: Mapping[str, Any]) -> dict[str, str | None]:
     return {key: given[key] for key in ColumnOptions.__dataclass_fields__}
 
 
-def read_all(files: list[str], columns: dict[str, str | None], *, strict: bool, blocks: bool = False) -> list[Input]:
+def read_all(
+    files: list[str], columns: dict[str, str | None], *, strict: bool, blocks: bool = False
+) -> list[InMemory | Stream]:
     """Every input that was named, with the column options: read at once, or left in its files where it is large."""
     from calibrant.predictions.files.shards import Source
     from calibrant.predictions.files.tables import ColumnOptions
@@ -90,7 +93,7 @@ def read_all(files: list[str], columns: dict[str, str | None], *, strict: bool, 
     return [_read(Source.parse(file), options, strict, blocks) for file in files]
 
 
-def _read(source, options, strict: bool, blocks: bool) -> Input:  # type: ignore[no-untyped-def]
+def _read(source, options, strict: bool, blocks: bool) -> InMemory | Stream:  # type: ignore[no-untyped-def]
     from calibrant.predictions.files.reading import read_source
     from calibrant.predictions.files.shards import TEXT, shards_of
     from calibrant.predictions.files.stream import scan_source
@@ -105,7 +108,7 @@ def _read(source, options, strict: bool, blocks: bool) -> Input:  # type: ignore
     return read_source(source, options, strict=strict)
 
 
-def soft(item: Input) -> Input:
+def soft(item: InMemory | Stream) -> InMemory | Stream:
     """The same input, scored against its soft labels; numbers have none."""
     from calibrant.predictions import Classification
     from calibrant.predictions.files.naming import naming

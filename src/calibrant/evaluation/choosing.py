@@ -6,11 +6,13 @@ from collections.abc import Iterable
 
 from calibrant import registry
 from calibrant.errors import NotApplicable
-from calibrant.predictions import Classification, InMemory, Regression
+from calibrant.predictions import Classification, Evaluated
 from calibrant.predictions.files.stream import Stream
 from calibrant.registry.metric import Spec
 
-Input = InMemory | Stream
+MOST_ENTRIES = 1 << 22
+"""Probabilities of all classes and rows up to which metrics that sort them run without being named."""
+Input = Evaluated | Stream
 MOST_KEPT = 1 << 21
 """Rows of an input read block by block up to which metrics that keep rows run without being named."""
 
@@ -23,6 +25,9 @@ def applicable(wanted: str | Iterable[str] | None, source: Input) -> tuple[list[
     if isinstance(source, Stream) and source.n > MOST_KEPT and not named:
         said = "it keeps every row, and this input is read block by block: name it if it is meant"
         skipped |= {s.text: said for s in specs if s.metric.keeps_rows(s) and s.text not in skipped}
+    if not named and source.n * getattr(example, "classes", 1) > MOST_ENTRIES:
+        said = "it sorts the probabilities of every class, of which there are many: name it if it is meant"
+        skipped |= {s.text: said for s in specs if s.metric.every_class and s.text not in skipped}
     chosen = [spec for spec in specs if spec.text not in skipped]
     if not chosen:
         by_reason: dict[str, list[str]] = {}
@@ -38,7 +43,7 @@ def applicable(wanted: str | Iterable[str] | None, source: Input) -> tuple[list[
     return chosen, skipped
 
 
-def _specs(wanted: str | Iterable[str] | None, example: InMemory) -> tuple[list[Spec], bool]:
+def _specs(wanted: str | Iterable[str] | None, example: Evaluated) -> tuple[list[Spec], bool]:
     """The specs asked for, and whether they were named one by one; those of other tasks are not meant by default."""
     if isinstance(wanted, str):
         wanted = registry.split(wanted)
@@ -46,12 +51,12 @@ def _specs(wanted: str | Iterable[str] | None, example: InMemory) -> tuple[list[
     if texts is not None and texts != ["all"]:
         return list({spec.text: spec for spec in map(registry.parse, texts)}.values()), True
     specs = registry.default_specs() if texts is None else [Spec.make(m) for m in registry.metrics().values()]
-    family = frozenset({"regression"} if isinstance(example, Regression) else {"classification", "judged"})
+    family = frozenset({example.task} if example.task in ("regression", "detection") else {"classification", "judged"})
     specs = [spec for spec in specs if family & spec.metric.tasks]
     return specs + _binary_extras(specs, example), texts is not None
 
 
-def _binary_extras(specs: list[Spec], example: InMemory) -> list[Spec]:
+def _binary_extras(specs: list[Spec], example: Evaluated) -> list[Spec]:
     """Of a binary problem both readings are shown: the top label, and class 1."""
     if not isinstance(example, Classification) or example.classes != 2:
         return []

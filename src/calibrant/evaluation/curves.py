@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant.calibration.binned import BinSums
 from calibrant.calibration.binning import equal_width
+from calibrant.kernels.detection_rows import DetectionRows
 from calibrant.kernels.exact import ExactSum
 from calibrant.kernels.regression_rows import RegressionRows
 
@@ -99,3 +100,43 @@ class PitHistogram:
                 "share": (np.diff(mass, prepend=0.0) / mass[-1]).tolist(),
             }
         }
+
+
+class ScoreHistograms:
+    """Share of inside and of outside rows in each of 50 ranges of the score, from its lowest to its highest value."""
+
+    BINS = 50
+
+    def __init__(self) -> None:
+        """No rows yet."""
+        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] = []
+
+    def add(self, rows: DetectionRows) -> None:
+        """Take in more rows."""
+        self.parts.append((rows.score, rows.outside, rows.weights))
+
+    def merge(self, other: ScoreHistograms) -> None:
+        """Take in what another has seen."""
+        self.parts += other.parts
+
+    def columns(self) -> dict[str, Columns]:
+        """Both histograms by name; nothing where scores have no finite range."""
+        score, outside = (np.concatenate([part[k] for part in self.parts]) for k in (0, 1))
+        weights = [part[2] for part in self.parts]
+        w = np.ones(len(score)) if weights[0] is None else np.concatenate([x for x in weights if x is not None])
+        finite = np.isfinite(score)
+        if not finite.any():
+            return {}
+        low, high = float(score[finite].min()), float(score[finite].max())
+        edges = np.linspace(low, high if high > low else low + 1.0, self.BINS + 1)
+        place = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, self.BINS - 1)
+        order = np.lexsort((w, place))  # sums then do not depend on the order of rows
+        columns: Columns = {"lower": edges[:-1].tolist(), "upper": edges[1:].tolist()}
+        for name, side in (("inside", outside[order] == 0), ("outside", outside[order] == 1)):
+            mass = np.bincount(place[order][side], w[order][side], self.BINS)
+            columns[name] = (mass / mass.sum()).tolist() if mass.sum() > 0 else mass.tolist()
+        return {"scores": columns}
+
+
+CURVES: dict[str, type] = {"regression": PitHistogram, "detection": ScoreHistograms}
+"""The curve of each task; the reliability curve where none is named."""

@@ -13,14 +13,14 @@ from calibrant.evaluation.choosing import Input, applicable
 from calibrant.evaluation.passes import OneInput
 from calibrant.evaluation.result import Evaluation
 from calibrant.kernels.rows import rows_of
-from calibrant.predictions import Classification, Judged, Regression
+from calibrant.predictions import Classification, Detection, Judged, Regression
 from calibrant.predictions.base import check_rows
 from calibrant.predictions.files.stream import Stream
 from calibrant.registry.accumulators import Mean
 from calibrant.registry.estimate import Settings
 
 Progress = Callable[[str, float, float], None]
-KINDS = (Classification, Judged, Regression, Stream)
+KINDS = (Classification, Judged, Regression, Detection, Stream)
 MOST_RESAMPLES = 1_000_000
 
 
@@ -186,6 +186,8 @@ def _described(one: OneInput) -> dict[str, object]:
     out: dict[str, object] = {"name": item.name, "sha256": item.sha256, "n": item.n, "members": example.members}
     if isinstance(example, Classification):
         out["classes"] = example.classes
+    if isinstance(example, Detection):
+        out["outside"] = int(example.outside.sum())
     if isinstance(example, Regression):
         out["kind"] = example.kind
         if example.samples is not None:

@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.evaluation.curves import PitHistogram, Reliability
+from calibrant.evaluation.curves import CURVES, Reliability
 from calibrant.kernels.exact import ExactSum
 from calibrant.kernels.records import take
 from calibrant.kernels.rows import rows_of
-from calibrant.predictions import Classification, InMemory, Regression
+from calibrant.predictions import Classification, Detection, Evaluated, Regression
 from calibrant.predictions.files.naming import naming
 from calibrant.registry.accumulators import Accumulator
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.metric import Spec
+from calibrant.registry.sharing import Reduced
 
 Tell = Callable[[str, float], None]
 
@@ -31,30 +32,39 @@ class Accumulated:
     """The accumulators of all rows, or of one group of them."""
 
     each: dict[str, Accumulator]
+    takers: dict[Hashable, Any]
+    """What takes in the rows: states by key, each once however many metrics share it, and the other accumulators."""
     n: int = 0
     mass: ExactSum | None = None
 
     @classmethod
-    def of(cls, specs: list[Spec], example: InMemory) -> Accumulated:
+    def of(cls, specs: list[Spec], example: Evaluated) -> Accumulated:
         """Fresh ones."""
-        return cls({spec.text: spec.metric.accumulate(spec, example) for spec in specs})
+        each = {spec.text: spec.metric.accumulate(spec, example) for spec in specs}
+        takers: dict[Hashable, Any] = {}
+        for text, accumulator in each.items():
+            if isinstance(accumulator, Reduced):
+                accumulator.state = takers.setdefault(("state", accumulator.key), accumulator.state)
+            else:
+                takers["own", text] = accumulator
+        return cls(each, takers)
 
     def add(self, rows: Any, spread: bool) -> None:
         """Take in more rows."""
         self.n += rows.n
         if rows.weights is not None:
             self.mass = (self.mass or ExactSum()).add(rows.weights)
-        for accumulator in self.each.values():
-            accumulator.add(rows, spread)
+        for taker in self.takers.values():
+            taker.add(rows, spread)
 
     def merge(self, other: Accumulated) -> None:
         """Take in what another has seen."""
         self.n += other.n
         if other.mass is not None:
             self.mass = (self.mass or ExactSum()).merge(other.mass)
-        for text, accumulator in self.each.items():
+        for key, taker in self.takers.items():
             if other.n:
-                accumulator.merge(other.each[text])
+                taker.merge(other.takers[key])
 
     def estimates(self, settings: Settings, tell: Tell = lambda what, share: None) -> dict[str, Estimate]:
         """What was found; undefined where no row has weight."""
@@ -81,13 +91,13 @@ class Wanted:
     """What is wanted of each block."""
 
     specs: list[Spec]
-    example: InMemory
+    example: Evaluated
     settings: Settings
     groupings: list[Grouping]
     units: np.ndarray | None = None
     curves: bool = True
 
-    def record(self, block: InMemory, threads: int | None) -> Any:
+    def record(self, block: Evaluated, threads: int | None) -> Any:
         """The record of a block's rows, with what the metrics want beyond it."""
         extras: frozenset[Hashable] = frozenset()
         for spec in self.specs:
@@ -108,19 +118,19 @@ class Part:
         self.wanted = wanted
         self.all = Accumulated.of(wanted.specs, wanted.example)
         self.groups: list[dict[int, Accumulated]] = [{} for _ in wanted.groupings]
-        self.curve: Any = PitHistogram() if isinstance(wanted.example, Regression) else Reliability()
+        self.curve: Any = CURVES.get(wanted.example.task, Reliability)()
         self.deviation = 0.0
         self.met = {"impossible": 0, "crossing": 0, "without_spread": 0}
         self.squares = ExactSum()
         self.like_probs = isinstance(wanted.example, Classification)
         self.lowest_label = 1 << 62
 
-    def add(self, block: InMemory, start: int, threads: int | None) -> None:
+    def add(self, block: Evaluated, start: int, threads: int | None) -> None:
         """Take in a block whose first row is row `start` of all."""
         with np.errstate(over="ignore", invalid="ignore"):  # beyond 1e154 a square is infinite, and is said to be
             self._add(block, start, threads)
 
-    def _add(self, block: InMemory, start: int, threads: int | None) -> None:
+    def _add(self, block: Evaluated, start: int, threads: int | None) -> None:
         wanted = self.wanted
         rows = wanted.record(block, threads)
         if wanted.units is not None:
@@ -132,7 +142,7 @@ class Part:
         for grouping, found in zip(wanted.groupings, self.groups, strict=True):
             self._add_groups(grouping.place[start : start + block.n], found, block, rows)
 
-    def _notice(self, block: InMemory, rows: Any) -> None:
+    def _notice(self, block: Evaluated, rows: Any) -> None:
         """Count what the user should know of."""
         self.deviation = max(self.deviation, rows.deviation)
         if rows.weights is not None:
@@ -144,10 +154,12 @@ class Part:
             self.met["crossing"] += block.crossing()
             if block.samples is not None and self.wanted.wants("dss"):
                 self.met["without_spread"] += int((rows.variance == 0).sum())
-        elif self.wanted.settings.intervals and rows.log_label is not None and self.wanted.wants("nll"):
+        elif isinstance(block, Detection):
+            return
+        elif self.wanted.settings.intervals and self.wanted.wants("nll") and rows.log_label is not None:
             self.met["impossible"] += int(np.isneginf(rows.log_label).sum())
 
-    def _add_groups(self, place: np.ndarray, found: dict[int, Accumulated], block: InMemory, rows: Any) -> None:
+    def _add_groups(self, place: np.ndarray, found: dict[int, Accumulated], block: Evaluated, rows: Any) -> None:
         tables = any(extra.ndim > 1 for extra in rows.extras.values())  # of all rows of a block: made anew for some
         for group in np.unique(place).tolist():
             members = np.flatnonzero(place == group)

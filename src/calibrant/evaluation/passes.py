@@ -16,7 +16,7 @@ from calibrant.evaluation.choosing import Input, applicable
 from calibrant.evaluation.parts import Grouping, Part, Tell, Wanted
 from calibrant.evaluation.result import Group, Result
 from calibrant.kernels.jit import available_threads
-from calibrant.predictions import Classification, InMemory, Note
+from calibrant.predictions import Classification, Evaluated, Note
 from calibrant.predictions.base import groups_of
 from calibrant.predictions.classification import doubts
 from calibrant.predictions.files.stream import Stream
@@ -157,14 +157,14 @@ def _given_the_label(estimate: Estimate) -> Estimate:
 class _Numbered:
     """Blocks with the number of their first row, handed out to whichever thread asks; one at a time."""
 
-    def __init__(self, blocks: Iterator[InMemory], n: int, tell: Tell) -> None:
+    def __init__(self, blocks: Iterator[Evaluated], n: int, tell: Tell) -> None:
         self.blocks, self.n, self.tell = blocks, n, tell
         self.start = 0
         self.lock = threading.Lock()
         self.stopped = False
         self.failed: list[tuple[int, CalibrantError]] = []
 
-    def __iter__(self) -> Iterator[tuple[int, InMemory]]:
+    def __iter__(self) -> Iterator[tuple[int, Evaluated]]:
         while True:
             with self.lock:
                 block = None if self.stopped else next(self.blocks, None)

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import ValuesError
+from calibrant.kernels.detection_rows import detection_rows
 from calibrant.kernels.jit import over_rows
 from calibrant.kernels.loops import extras as extra_loops
 from calibrant.kernels.loops import members as member_loops
 from calibrant.kernels.loops import softmax as loops
 from calibrant.kernels.loops import tiles
 from calibrant.kernels.regression_rows import regression_rows
-from calibrant.predictions import Classification, Judged, Regression
+from calibrant.predictions import Classification, Detection, Evaluated, Judged, Regression
 from calibrant.predictions.arrays import mean_over_members
 from calibrant.predictions.checking import SUM_TOLERANCE, check_scores
 
@@ -57,7 +58,7 @@ class Rows:
 
 
 def rows_of(
-    predictions: Classification | Judged | Regression,
+    predictions: Evaluated,
     wanted: frozenset[Hashable] = frozenset(),
     *,
     threads: int | None = None,
@@ -67,11 +68,14 @@ def rows_of(
     """The record of all rows; a light one may lack entropy and Σp² (NaN).
 
     wanted: MARGIN, RANK, MEAN (the averaged prediction (N, C) of several members), ("class", k), which leaves p_k there
-    and 1{label = k} under ("label", k), and tables of sums in units of 2⁻⁴⁰ as Python integers: ("classwise", bins) and
-    PREDICTED_CLASS.
+    and 1{label = k} under ("label", k), ("top_mass", k) and ("ranked", k), the probability of the k most probable
+    classes and of the k-th, ("above", t), entries (E, 3) of class, p and 1{label} with p > t, and tables of sums in
+    units of 2⁻⁴⁰ as Python integers: ("classwise", bins) and PREDICTED_CLASS.
     """
     if isinstance(predictions, Judged):
         return _judged_rows(predictions)
+    if isinstance(predictions, Detection):
+        return detection_rows(predictions)
     if isinstance(predictions, Regression):
         return regression_rows(predictions, wanted, threads=threads, block_rows=block_rows)
     return _Pass(predictions, wanted, threads, light).run(block_rows)
@@ -178,6 +182,10 @@ class _Pass:
                 self._clipped(want, start, scores)
             elif isinstance(want, tuple) and want[0] == "class":
                 self._class_probability(want, start, scores)
+            elif isinstance(want, tuple) and want[0] in ("top_mass", "ranked"):
+                self._top(want, start, scores)
+            elif isinstance(want, tuple) and want[0] == "above":
+                self._above(want, start, scores)
             elif isinstance(want, tuple):
                 self._classwise(want, start, scores)
         if MEAN in self.wanted:
@@ -203,6 +211,26 @@ class _Pass:
         if self.p.has_labels:
             y = self.p.label_probs[rows, want[1]] if self.p.soft else self.p.labels[rows] == want[1]  # type: ignore[index]
             self.extras.setdefault(("label", want[1]), np.empty(self.p.n))[rows] = y
+
+    def _top(self, want: tuple[str, int], start: int, scores: np.ndarray) -> None:
+        """The probability of the k most probable classes together, or of the k-th."""
+        rows, last = slice(start, start + len(scores)), scores.shape[1] - want[1]
+        top = np.sort(np.partition(scores, last, axis=1)[:, last:], axis=1).astype(np.float64)
+        if self._is_probs:
+            top /= scores.sum(axis=1, dtype=np.float64, keepdims=True)
+        else:
+            top = np.exp(top - self.out[loops.LSE, rows, None])
+        value = np.minimum(top.sum(axis=1), 1.0) if want[0] == "top_mass" else top[:, 0]
+        self.extras.setdefault(want, np.empty(self.p.n))[rows] = value
+
+    def _above(self, want: tuple[str, float], start: int, scores: np.ndarray) -> None:
+        """Class, probability and whether it is the label, (E, 3), of every entry above a threshold."""
+        with np.errstate(divide="ignore"):
+            p = np.exp(self._log_probs(start, scores))
+        row, k = np.nonzero(p > want[1])
+        is_label = self.p.labels[start + row] == k  # type: ignore[index]
+        entries = np.stack([k, p[row, k], is_label], axis=1)
+        self.extras[want] = np.concatenate([self.extras[want], entries]) if want in self.extras else entries
 
     def _keep_mean(self, start: int, scores: np.ndarray) -> None:
         if len(scores) == self.p.n:

@@ -16,9 +16,22 @@ PATTERN = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
 @cache
 def metrics() -> dict[str, Metric]:
     """Every metric by name, in the order in which tables show them."""
-    from calibrant.registry import calibration, decompositions, proper, ranking, regression, uncertainty
+    from calibrant.registry import (
+        bin_free,
+        calibration,
+        classwise_errors,
+        decompositions,
+        detection,
+        proper,
+        ranking,
+        regression,
+        selective,
+        uncertainty,
+        validators,
+    )
 
-    families = (proper, calibration, ranking, uncertainty, decompositions, regression)
+    errors = (calibration, bin_free, classwise_errors, validators)
+    families = (proper, *errors, ranking, selective, uncertainty, decompositions, regression, detection)
     return {metric.name: metric for family in families for metric in family.METRICS}
 
 

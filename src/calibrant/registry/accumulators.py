@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, Self
@@ -15,7 +15,6 @@ from calibrant.intervals import NONE, Interval
 from calibrant.kernels.exact import ExactSum, GroupSums
 from calibrant.kernels.rows import Rows
 from calibrant.registry.estimate import Estimate, Settings
-from calibrant.scores.decomposition import BrierParts
 
 Limits = tuple[float, float]
 RESOLUTION = 2.0**-50
@@ -246,30 +245,3 @@ class Share(Mean):
         mean, effective = self.moments.mean(), self.moments.effective_n(settings.level)
         interval = intervals.wilson(mean, effective, settings.level) if effective > 0 else NONE
         return Estimate.of(mean, self.moments.n, interval, settings, self.limits)
-
-
-@dataclass
-class BrierPart:
-    """One part of a decomposition of the Brier score, from a table of sums that the pass kept under `key`."""
-
-    part: str
-    key: Hashable
-    decompose: Callable[[np.ndarray], BrierParts]
-    n: int = 0
-    table: Any = 0
-
-    def add(self, rows: Rows, spread: bool = True) -> None:
-        """Take in more rows."""
-        del spread
-        self.n += rows.n
-        self.table = self.table + rows.extras[self.key]
-
-    def merge(self, other: BrierPart) -> None:
-        """Take in what another has seen."""
-        self.n += other.n
-        self.table = self.table + other.table
-
-    def result(self, settings: Settings) -> Estimate:
-        """The part; its plug-in is biased and has no interval that covers."""
-        del settings
-        return Estimate.of(getattr(self.decompose(self.table), self.part), self.n)

@@ -1,43 +1,50 @@
-"""ECE over bins that are known beforehand: sums of each bin, and what its interval and its null band need."""
+"""Errors over bins: sums of each bin, and what the interval, the null band and the p-value of any of them need."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from calibrant.calibration.binned import NORMS, BinSums, BinTable, UnitSums
+from calibrant.calibration.binned import BinSums, BinTable, UnitSums
 from calibrant.calibration.binning import equal_width
 from calibrant.calibration.consistency import ConsistencyRows
-from calibrant.calibration.inversion import union_of_inversions
-from calibrant.intervals import NONE
+from calibrant.calibration.inversion import detectable, union_of_inversions
+from calibrant.calibration.norms import Statistic
+from calibrant.intervals import NONE, Interval
+from calibrant.kernels.exact import GroupSums
 from calibrant.kernels.rows import Rows
 from calibrant.registry.accumulators import counting
 from calibrant.registry.estimate import Estimate, Settings
+from calibrant.registry.pairs import Pairs
+from calibrant.registry.sharing import Reduced
 
-Pairs = Callable[[Rows], tuple[np.ndarray, np.ndarray]]
+MakeStatistic = Callable[[BinTable], Statistic]
 
 
 @dataclass
-class BinnedError:
-    """ECE of pairs (p, y) over bins of equal width, with its test-inversion interval, null band and p-value."""
+class BinnedPairs:
+    """Pairs (p, y) over bins that are known beforehand, of equal width unless they are given."""
 
     pairs: Pairs
     bins: int = 15
-    norm: str = "l1"
     n: int = 0
     sums: BinSums | None = None
     units: UnitSums | None = None
     null: ConsistencyRows | None = None
+    offset: GroupSums | None = None
+    """Σ w(chance − p) of each bin, where y = 1 is not expected to come as often as p says."""
     binary: bool = True
     """Whether every y was 0 or 1, so that labels can be redrawn."""
 
     def add(self, rows: Rows, spread: bool = True) -> None:
         """Take in more rows."""
-        p, y, w, units = counting(rows.weights, *self.pairs(rows), rows.weights, rows.units)
+        chance = self.pairs.chance(rows) if spread else None
+        p, y, w, units, chance = counting(rows.weights, *self.pairs(rows), rows.weights, rows.units, chance)
         self.n += rows.n
-        self.add_pairs(p, y, w, units, equal_width(p, self.bins), spread)
+        self.add_pairs(p, y, w, units, equal_width(p, self.bins), spread, chance)
 
     def add_pairs(
         self,
@@ -47,6 +54,7 @@ class BinnedError:
         units: np.ndarray | None,
         bins: np.ndarray,
         spread: bool,
+        chance: np.ndarray | None = None,
     ) -> None:
         """Take in pairs whose bins are known."""
         self._start(units is not None, spread)
@@ -55,7 +63,10 @@ class BinnedError:
             self.units.add(p, y, w, bins, units)
         elif self.null is not None:
             self.binary = self.binary and bool(((y == 0) | (y == 1)).all())
-            self.null.add(p, w, bins)
+            self.null.add(p if chance is None else np.ascontiguousarray(chance), w, bins)
+            if chance is not None:
+                self.offset = self.offset or GroupSums()
+                self.offset.add(chance - p if w is None else w * (chance - p), bins)
 
     def _start(self, by_unit: bool, spread: bool) -> None:
         if self.sums is not None:
@@ -66,44 +77,88 @@ class BinnedError:
         elif spread:
             self.null = ConsistencyRows(self.bins)
 
-    def merge(self, other: BinnedError) -> None:
+    def merge(self, other: BinnedPairs) -> None:
         """Take in what another has seen."""
         self.n += other.n
         self.binary &= other.binary
-        for name in ("sums", "units", "null"):
+        for name in ("sums", "units", "null", "offset"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine is None:
                 setattr(self, name, theirs)
             elif theirs is not None:
                 mine.merge(theirs)
 
-    def result(self, settings: Settings) -> Estimate:
-        """The plug-in value with what a calibrated model would give beside it."""
-        table = (self.sums or BinSums(self.bins)).table()
-        statistic = NORMS[self.norm]
-        value = float(statistic(table.signed, table.share))
-        if not settings.intervals:
-            return Estimate.of(value, self.n)
-        null: dict[str, float] = {}
-        if self.null is not None and self.binary:
-            null = self._null(self.null, table, value, settings)
-        interval = NONE
-        if self.norm != "max" and (self.units is None or self.units.units() > 1):
-            covariance = table.variance() if self.units is None else self.units.covariance(table)
-            interval = union_of_inversions(
-                table.signed, table.share, covariance, statistic,
-                level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=null.get("null_high"),
-            )  # fmt: skip
-        return Estimate.of(value, self.n, interval, settings, (0.0, 1.0), **null)
+    def table(self) -> BinTable:
+        """The sums as arrays over bins."""
+        return (self.sums or BinSums(self.bins)).table()
 
-    def _null(self, rows: ConsistencyRows, table: BinTable, value: float, settings: Settings) -> dict[str, float]:
-        """The band of values of a calibrated model, and the share of them that are as large."""
-        signed = rows.gaps(table, settings.resamples, settings.seed, settings.threads)
-        drawn = NORMS[self.norm](signed, table.share)
-        low, high = np.quantile(drawn, [0.5 - settings.level / 2, 0.5 + settings.level / 2])
-        exceeding = float((drawn >= value * (1 - 1e-12)).sum())
-        return {
-            "null_low": float(low),
-            "null_high": float(high),
-            "p_value": (exceeding + 1) / (len(drawn) + 1),
-        }
+    def null_gaps(self, table: BinTable, settings: Settings) -> np.ndarray | None:
+        """Signed gaps (R, B) of redrawn labels, or None where labels cannot be redrawn."""
+        if self.null is None or not self.binary:
+            return None
+        gaps = self.null.gaps(table, settings.resamples, settings.seed, settings.threads)
+        if self.offset is not None:
+            values = self.offset.values()
+            gaps = gaps + np.append(values, np.zeros(self.bins - len(values))) / table.w.sum()
+        return gaps
+
+    def covariance(self, table: BinTable) -> np.ndarray | None:
+        """Covariance of the signed gaps, of rows or of units; None of a single unit."""
+        if self.units is None:
+            return table.variance()
+        return self.units.covariance(table) if self.units.units() > 1 else None
+
+
+def binned_error(pairs: Pairs, bins: int, make: MakeStatistic, inverted: MakeStatistic | None) -> Reduced:
+    """The accumulator of an error over bins of equal width; `inverted` is the statistic that its interval is of."""
+    reduce = partial(error_of_bins, make=make, inverted=inverted)
+    return Reduced(("width", pairs, bins), BinnedPairs(pairs, bins), reduce)
+
+
+def error_of_bins(
+    state: BinnedPairs, settings: Settings, make: MakeStatistic, inverted: MakeStatistic | None
+) -> Estimate:
+    """The plug-in value with what a calibrated model would give beside it."""
+    table = state.table()
+    statistic = make(table)
+    value = float(statistic(table.signed))
+    if not settings.intervals:
+        return Estimate.of(value, state.n)
+    gaps = state.null_gaps(table, settings)
+    null: dict[str, float] = {}
+    if gaps is not None:
+        null = null_facts(statistic, gaps, None if state.offset else table.share, value, settings)
+    interval = NONE
+    covariance = state.covariance(table) if inverted is not None else None
+    if inverted is not None and covariance is not None:
+        zero = None if gaps is None or state.offset is not None else gaps
+        interval = inverted_interval(inverted(table), table, covariance, zero, settings)
+    return Estimate.of(value, state.n, interval, settings, (0.0, 1.0), **null)
+
+
+def inverted_interval(
+    statistic: Statistic, table: BinTable, covariance: np.ndarray, null: np.ndarray | None, settings: Settings
+) -> Interval:
+    """The union of test inversions, beginning at 0 by the redrawn null where there is one."""
+    upper = None if null is None else float(np.quantile(statistic(null), 0.5 + settings.level / 2))
+    return union_of_inversions(
+        table.signed, table.share, covariance, statistic,
+        level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=upper,
+    )  # fmt: skip
+
+
+def null_facts(
+    statistic: Statistic, gaps: np.ndarray, share: np.ndarray | None, value: float, settings: Settings
+) -> dict[str, float]:
+    """The band of values of a calibrated model, the share of them that are as large, and what could be detected."""
+    facts = null_band(statistic(gaps), value, settings)
+    if share is not None:
+        facts["detectable"] = detectable(gaps, share, statistic, facts["null_high"])
+    return facts
+
+
+def null_band(drawn: np.ndarray, value: float, settings: Settings) -> dict[str, float]:
+    """The central band of redrawn values, and the share of them that are as large as the value."""
+    low, high = np.quantile(drawn, [0.5 - settings.level / 2, 0.5 + settings.level / 2])
+    exceeding = float((drawn >= value * (1 - 1e-12)).sum())
+    return {"null_low": float(low), "null_high": float(high), "p_value": (exceeding + 1) / (len(drawn) + 1)}

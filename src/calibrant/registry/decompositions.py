@@ -6,10 +6,12 @@ from collections.abc import Hashable
 
 from calibrant.kernels.rows import PREDICTED_CLASS
 from calibrant.predictions import Classification, Judged
-from calibrant.registry.accumulators import BrierPart
-from calibrant.registry.kept import Corp
+from calibrant.registry.classwise import table_metric
+from calibrant.registry.estimate import Estimate
+from calibrant.registry.kept import corp_part
 from calibrant.registry.metric import Metric, Option, Spec
 from calibrant.registry.pairs import CLASSES, OF, pairs_of, wanted_class
+from calibrant.registry.sharing import Reduced
 from calibrant.scores import decomposition
 
 
@@ -28,10 +30,10 @@ def _brier_part(part: str, title: str, definition: str, direction: str) -> Metri
     def wanted(spec: Spec, predictions: Classification | Judged) -> frozenset[Hashable]:
         return frozenset({PREDICTED_CLASS if grouped(spec) else ("classwise", int(spec["bins"]))})
 
-    def accumulate(spec: Spec, predictions: Classification | Judged) -> BrierPart:
+    def accumulate(spec: Spec, predictions: Classification | Judged) -> Reduced:
         (key,) = wanted(spec, predictions)
         split = decomposition.by_predicted_class if grouped(spec) else decomposition.from_table
-        return BrierPart(part, key, split)
+        return table_metric(key, lambda state, settings: Estimate.of(getattr(split(state.table), part), state.n))
 
     return Metric(
         name=f"brier_{part}",
@@ -99,7 +101,7 @@ def _corp_part(part: str, title: str, definition: str, direction: str) -> Metric
         merge="rows",
         options=(OF,),
         wanted=wanted_class,
-        accumulate=lambda spec, predictions: Corp(pairs_of(spec, predictions), part=part),
+        accumulate=lambda spec, predictions: corp_part(pairs_of(spec, predictions), part),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from calibrant.intervals import NONE, Interval
@@ -36,6 +36,10 @@ class Estimate:
     null_low: float = math.nan
     null_high: float = math.nan
     p_value: float = math.nan
+    detectable: float = math.nan
+    """The smallest error that this n would have shown in four cases of five."""
+    q_value: float = math.nan
+    """Of a group: the p-value corrected for the number of groups (Benjamini & Hochberg 1995)."""
 
     @classmethod
     def of(
@@ -55,12 +59,16 @@ class Estimate:
         value = math.nan if math.isnan(value) else float(value)  # one NaN, so that equal estimates are equal
         return cls(value, int(n), low, high, level, interval.method, **null)
 
+    def with_value(self, value: float) -> Estimate:
+        """The same with a value that was found more exactly."""
+        return replace(self, value=value)
+
     def to_json(self) -> dict[str, Any]:
         """As it stands in an evaluation file: numbers that are not finite are left out, the value is explained."""
         out: dict[str, Any] = {"value": self.value if math.isfinite(self.value) else None}
         if out["value"] is None:
             out["status"] = next(status for status, value in NOT_FINITE.items() if str(value) == str(self.value))
-        numbers = ("low", "high", "level", "null_low", "null_high", "p_value")
+        numbers = ("low", "high", "level", "null_low", "null_high", "p_value", "detectable", "q_value")
         out |= {key: float(getattr(self, key)) for key in numbers if math.isfinite(getattr(self, key))}
         return out | {"method": self.method, "n": self.n}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.errors import UsageError, did_you_mean, show
 
 if TYPE_CHECKING:
-    from calibrant.predictions import Classification, Judged, Regression
+    from calibrant.predictions import Evaluated
     from calibrant.registry.accumulators import Accumulator
 
 Value = int | float | bool | str
@@ -93,6 +93,8 @@ class Metric:
     """Why an option does not fit these predictions, or None."""
     keeps_rows: Callable[[Spec], bool] = lambda spec: spec.metric.merge == "rows"
     """Whether a few numbers of every row must be kept until the end, so that memory grows with the rows."""
+    every_class: bool = False
+    """Whether numbers of every class of every row are kept."""
     light: bool = False
     """Whether confidence, hits and p(label) are all it reads, so that a pass for it alone can be shorter."""
 
@@ -110,7 +112,7 @@ class Metric:
             do=known,
         )
 
-    def lacks(self, spec: Spec, predictions: Classification | Judged | Regression) -> str | None:
+    def lacks(self, spec: Spec, predictions: Evaluated) -> str | None:
         """Why these predictions cannot give the metric, or None if they can."""
         if predictions.task not in self.tasks:
             return f"it is not defined for {predictions.task} predictions"
@@ -128,7 +130,7 @@ class Metric:
         return None
 
 
-def _hard(predictions: Classification | Judged | Regression) -> bool:
+def _hard(predictions: Evaluated) -> bool:
     return predictions.has_labels and not getattr(predictions, "soft", False)
 
 

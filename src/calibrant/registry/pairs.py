@@ -1,21 +1,102 @@
-"""What entries of the registry share: which pairs (p, y) a metric is taken of, and on what kind of predictions."""
+"""Which pairs (p, y) a metric is taken of, and on what kind of predictions. Pairs of equal settings are equal."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
-from calibrant.kernels.rows import Rows
+from calibrant.kernels.rows import RANK, Rows
 from calibrant.predictions import Classification, Judged
-from calibrant.registry.binned_error import Pairs
 from calibrant.registry.metric import Option, Spec
 from calibrant.scores import proper
 
 CLASSES = frozenset({"classification"})
 INFINITE = math.inf
 OF = Option("of", "top", "the pairs: top = (confidence, correct), or a class by name or number")
+
+
+class Pairs(Protocol):
+    """The p and y of each row, and the probability of y = 1 if the predictions are right, where that is not p."""
+
+    def __call__(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+        """p and y (N,)."""
+        ...
+
+    def chance(self, rows: Any) -> np.ndarray | None:
+        """P(y = 1) (N,) if the predictions are right; None where it is p."""
+        ...
+
+
+@dataclass(frozen=True)
+class TopPairs:
+    """(confidence, correct)."""
+
+    def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        return rows.confidence, proper.accuracy(rows)
+
+    def chance(self, rows: Rows) -> np.ndarray | None:
+        """As p says."""
+        return None
+
+
+@dataclass(frozen=True)
+class ClassPairs:
+    """(p_k, 1{label = k})."""
+
+    k: int
+
+    def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        return rows.extras["class", self.k], rows.extras["label", self.k]
+
+    def chance(self, rows: Rows) -> np.ndarray | None:
+        """As p says."""
+        return None
+
+
+@dataclass(frozen=True)
+class TopMassPairs:
+    """(mass of the k most probable classes, label is among them)."""
+
+    k: int
+
+    def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        return rows.extras["top_mass", self.k], (rows.extras[RANK] < self.k).astype(np.float64)
+
+    def chance(self, rows: Rows) -> np.ndarray | None:
+        """As p says."""
+        return None
+
+
+@dataclass(frozen=True)
+class RankedPairs:
+    """(probability of the k-th most probable class, label is that class)."""
+
+    k: int
+
+    def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        return rows.extras["ranked", self.k], (rows.extras[RANK] == self.k - 1).astype(np.float64)
+
+    def chance(self, rows: Rows) -> np.ndarray | None:
+        """As p says."""
+        return None
+
+
+@dataclass(frozen=True)
+class ErrorPairs:
+    """(entropy/log C, wrong); a right prediction is wrong with probability 1 − confidence, not with its entropy."""
+
+    classes: int
+
+    def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        return np.minimum(rows.entropy / math.log(self.classes), 1.0), 1.0 - proper.accuracy(rows)
+
+    def chance(self, rows: Rows) -> np.ndarray | None:
+        """One minus the confidence."""
+        return 1.0 - rows.confidence
 
 
 def of_class(spec: Spec, predictions: Classification | Judged) -> int | None:
@@ -34,15 +115,4 @@ def wanted_class(spec: Spec, predictions: Classification | Judged) -> frozenset[
 def pairs_of(spec: Spec, predictions: Classification | Judged) -> Pairs:
     """(confidence, correct), or the pairs of the class that `of` names."""
     k = of_class(spec, predictions)
-    if k is None:
-        return lambda rows: (rows.confidence, proper.accuracy(rows))
-    return class_pairs(k)
-
-
-def class_pairs(k: int) -> Pairs:
-    """(p_k, 1{label = k})."""
-
-    def pairs(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        return rows.extras["class", k], rows.extras["label", k]
-
-    return pairs
+    return TopPairs() if k is None else ClassPairs(k)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from calibrant.registry.kept import Ranking
+from calibrant.registry.kept import ranking
 from calibrant.registry.metric import Metric
-from calibrant.registry.pairs import CLASSES, class_pairs
+from calibrant.registry.pairs import CLASSES, ClassPairs
 
 
 def _ranking(name: str, which: int, title: str, definition: str, reference: str, interval: str) -> Metric:
@@ -21,7 +21,7 @@ def _ranking(name: str, which: int, title: str, definition: str, reference: str,
         merge="rows",
         interval=interval,
         wanted=lambda spec, predictions: frozenset({("class", 1)}),
-        accumulate=lambda spec, predictions: Ranking(class_pairs(1), which=which),
+        accumulate=lambda spec, predictions: ranking(ClassPairs(1), which),
     )
 
 

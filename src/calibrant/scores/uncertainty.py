@@ -6,9 +6,14 @@ the energy.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from calibrant.kernels.rows import MARGIN, Rows
+from calibrant.scores import regression
 
 
 def entropy(rows: Rows) -> np.ndarray:
@@ -35,6 +40,16 @@ def variation_ratio(rows: Rows) -> np.ndarray:
     return rows.variation_ratio
 
 
+def max_probability(rows: Rows) -> np.ndarray:
+    """1 − max_c p_c: how probable it is, by the model's own word, that the prediction is wrong."""
+    return 1.0 - rows.confidence
+
+
+def small_margin(rows: Rows) -> np.ndarray:
+    """1 − margin, so that high is uncertain."""
+    return 1.0 - margin(rows)
+
+
 def margin(rows: Rows) -> np.ndarray:
     """Probability of the first class minus that of the second."""
     return rows.extras[MARGIN]
@@ -45,3 +60,32 @@ def energy(rows: Rows) -> np.ndarray:
     if rows.lse is None:
         raise AttributeError("these rows did not come from logits")
     return -rows.lse
+
+
+@dataclass(frozen=True)
+class RowScore:
+    """A score of rows that is high where the model is uncertain."""
+
+    of: Callable[[Any], np.ndarray]
+    needs: frozenset[str] = frozenset()
+    """What the predictions must have, in the words of the registry."""
+    tasks: frozenset[str] = frozenset({"classification"})
+    wanted: frozenset[Hashable] = frozenset()
+
+
+BOTH = frozenset({"classification", "judged"})
+NUMBERS = frozenset({"regression"})
+MEMBERS = frozenset({"members"})
+ROW_SCORES = {
+    "max_probability": RowScore(max_probability, tasks=BOTH),
+    "entropy": RowScore(entropy, tasks=BOTH),
+    "expected_entropy": RowScore(expected_entropy, MEMBERS, BOTH),
+    "mutual_information": RowScore(mutual_information, MEMBERS, BOTH),
+    "variation_ratio": RowScore(variation_ratio, MEMBERS),
+    "margin": RowScore(small_margin, wanted=frozenset({MARGIN})),
+    "energy": RowScore(energy, frozenset({"logits"})),
+    "variance": RowScore(lambda rows: rows.variance, frozenset({"mean"}), NUMBERS),
+    "aleatoric_variance": RowScore(regression.aleatoric_variance, frozenset({"density"}), NUMBERS),
+    "epistemic_variance": RowScore(regression.epistemic_variance, frozenset({"density", "members"}), NUMBERS),
+}
+"""By name, for detection and selective prediction."""

@@ -1,0 +1,191 @@
+"""Accuracy versus uncertainty: whether accurate rows are certain and inaccurate rows uncertain.
+
+A row is certain at a threshold where its uncertainty is at most that, and uncertain above it. With e in [0, 1] the
+error of a row, 1 − e of its weight counts as accurate and e as inaccurate.
+
+Curves run over 21 thresholds u_min + t(u_max − u_min), t = 0, 0.05 … 1, the ends being those of rows that have weight.
+Where all uncertainties are equal every row is certain at each of them, and `avu_auc` is the accuracy; where their range
+is not finite the curves are undefined. Nothing is defined without rows that have weight.
+
+Reference: Krishnan & Tickoo (2020), "Improving model calibration with accuracy versus uncertainty optimization".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.detection.ordering import order_of, replicates_of
+from calibrant.kernels.loops import detection as loops
+from calibrant.kernels.resampling import ACCURACY_UNCERTAINTY
+
+STEPS = 20
+LEVELS = np.arange(STEPS + 1) / STEPS
+SLACK = 1e-9
+"""In steps: a row that lies on a threshold is certain, whatever rounding made of shares such as 1 − 7/10."""
+
+
+class Cells(NamedTuple):
+    """Weight of accurate and inaccurate rows that are certain or uncertain, one number a threshold."""
+
+    accurate_certain: np.ndarray
+    accurate_uncertain: np.ndarray
+    inaccurate_certain: np.ndarray
+    inaccurate_uncertain: np.ndarray
+
+
+class Curves(NamedTuple):
+    """Over the 21 thresholds; p(accurate | certain) and p(uncertain | inaccurate) are NaN where none are such."""
+
+    level: np.ndarray
+    threshold: np.ndarray
+    avu: np.ndarray
+    p_accurate_certain: np.ndarray
+    p_uncertain_inaccurate: np.ndarray
+
+
+def avu(cells: Cells) -> np.ndarray:
+    """(AC + IU)/(AC + AU + IC + IU): the share of rows that are accurate and certain, or inaccurate and uncertain."""
+    ac, au, ic, iu = cells
+    return _ratio(ac + iu, ac + au + ic + iu)
+
+
+def p_accurate_certain(cells: Cells) -> np.ndarray:
+    """AC/(AC + IC); NaN where no row is certain."""
+    return _ratio(cells.accurate_certain, cells.accurate_certain + cells.inaccurate_certain)
+
+
+def p_uncertain_inaccurate(cells: Cells) -> np.ndarray:
+    """IU/(IC + IU); NaN where no row is inaccurate."""
+    return _ratio(cells.inaccurate_uncertain, cells.inaccurate_certain + cells.inaccurate_uncertain)
+
+
+def cells_at(
+    thresholds: np.ndarray | float, uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None
+) -> Cells:
+    """The four cells at each threshold; without weights and soft errors they are counts."""
+    rows = _sorted(uncertainty, error, weights)
+    return _cells(np.searchsorted(rows.uncertainty, thresholds, side="right"), rows)
+
+
+def default_threshold(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Half-way between the average uncertainty of accurate and of inaccurate rows; that of one where only it exists."""
+    rows = _sorted(uncertainty, error, weights)
+    masses = np.array([rows.weight * (1.0 - rows.error), rows.weight * rows.error])
+    means = _ratio((masses * rows.uncertainty).sum(1), masses.sum(1))
+    known = means[~np.isnan(means)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+def avu_curves(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> Curves:
+    """AvU and both conditional shares over the 21 thresholds."""
+    rows = _sorted(uncertainty, error, weights)
+    low, high = _ends(rows)
+    if not math.isfinite(high - low):
+        return Curves(LEVELS.copy(), *np.full((4, STEPS + 1), np.nan))
+    ends = np.searchsorted(_steps(rows.uncertainty, low, high), np.arange(STEPS + 1), side="right")
+    cells = _cells(ends, rows)
+    threshold = np.append(low + LEVELS[:-1] * (high - low), high)
+    return Curves(LEVELS.copy(), threshold, avu(cells), p_accurate_certain(cells), p_uncertain_inaccurate(cells))
+
+
+def avu_auc(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """The area under AvU over t, by the trapezoidal rule."""
+    curve = avu_curves(uncertainty, error, weights).avu
+    return float((curve.sum() - 0.5 * (curve[0] + curve[-1])) / STEPS)
+
+
+def avu_auc_rows(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """What each row gives to `avu_auc`, which is their weighted mean as long as u_min and u_max are fixed."""
+    low, high = _ends(_sorted(uncertainty, error, weights))
+    return _agreement(np.asarray(error, np.float64), _certain(np.asarray(uncertainty, np.float64), low, high))
+
+
+def avu_replicates(
+    uncertainty: np.ndarray,
+    error: np.ndarray,
+    weights: np.ndarray | None,
+    units: np.ndarray | None,
+    *,
+    threshold: float,
+    replicates: int,
+    seed: int,
+    threads: int | None = None,
+) -> np.ndarray:
+    """(replicates, 4): AvU, p(accurate | certain), p(uncertain | inaccurate) at a threshold, and the AvU area.
+
+    Poisson resampling of rows, or of units numbered from 0; threshold, u_min and u_max stay those that are given.
+    """
+    rows = _sorted(uncertainty, error, weights, units)
+    certain, wrong = (rows.uncertainty <= threshold).astype(np.float64), rows.error
+    area = _agreement(wrong, _certain(rows.uncertainty, *_ends(rows)))
+    terms = np.stack(
+        [np.ones(len(wrong)), _agreement(wrong, certain), certain, certain * (1 - wrong), wrong, wrong * (1 - certain),
+         area]
+    )  # fmt: skip
+    n, agree, sure, right_sure, bad, bad_unsure, whole = replicates_of(
+        loops.resampled_sums, ACCURACY_UNCERTAINTY, rows.weight, rows.units, (terms,), len(terms),
+        replicates=replicates, seed=seed, threads=threads,
+    ).T  # fmt: skip
+    return np.stack([_ratio(agree, n), _ratio(right_sure, sure), _ratio(bad_unsure, bad), _ratio(whole, n)], axis=1)
+
+
+class _Sorted(NamedTuple):
+    """Rows that have weight, by rising uncertainty."""
+
+    uncertainty: np.ndarray
+    error: np.ndarray
+    weight: np.ndarray
+    units: np.ndarray | None
+
+
+def _sorted(
+    uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None, units: np.ndarray | None = None
+) -> _Sorted:
+    u, e = np.asarray(uncertainty, np.float64), np.asarray(error, np.float64)
+    order, _ = order_of(u, e, weights, units)
+    if weights is not None:
+        order = order[weights[order] > 0.0]
+        weight = weights[order].astype(np.float64)
+    else:
+        weight = np.ones(len(order))
+    return _Sorted(u[order], e[order], weight, None if units is None else units[order])
+
+
+def _ends(rows: _Sorted) -> tuple[float, float]:
+    """Smallest and largest uncertainty."""
+    return (float(rows.uncertainty[0]), float(rows.uncertainty[-1])) if len(rows.weight) else (np.nan, np.nan)
+
+
+def _cells(ends: np.ndarray, rows: _Sorted) -> Cells:
+    """The cells where the first ends[j] rows are certain."""
+    right = np.append(0.0, (rows.weight * (1.0 - rows.error)).cumsum())
+    wrong = np.append(0.0, (rows.weight * rows.error).cumsum())
+    return Cells(right[ends], right[-1] - right[ends], wrong[ends], wrong[-1] - wrong[ends])
+
+
+def _steps(uncertainty: np.ndarray, low: float, high: float) -> np.ndarray:
+    """The first of the 21 thresholds at which a row is certain; NaN where the uncertainties have no finite range."""
+    span = high - low
+    if span == 0.0 or not math.isfinite(span):
+        return np.full(len(uncertainty), 0.0 if span == 0.0 else np.nan)
+    return np.clip(np.ceil((uncertainty - low) / span * STEPS - SLACK), 0.0, STEPS)
+
+
+def _certain(uncertainty: np.ndarray, low: float, high: float) -> np.ndarray:
+    """The share of t in [0, 1] over which a row is certain, by the trapezoidal rule."""
+    step = _steps(uncertainty, low, high)
+    return np.minimum(STEPS - step + 0.5, STEPS) / STEPS
+
+
+def _agreement(wrong: np.ndarray, certain: np.ndarray) -> np.ndarray:
+    """How much of a row is accurate and certain, or inaccurate and uncertain."""
+    return (1.0 - wrong) * certain + wrong * (1.0 - certain)
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """part/whole; NaN where the whole is nothing."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(whole > 0.0, part / whole, np.nan)

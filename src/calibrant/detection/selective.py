@@ -1,0 +1,135 @@
+"""Selective prediction: how few errors are left when the most uncertain rows are not answered.
+
+Rows are sorted by rising uncertainty u; e in [0, 1] is the error of a row (1 − hit; soft labels give shares). Rows of
+equal u stand in random order, and everything here is the exact expectation over it: within them errors grow linearly.
+
+- AURC: mean over i = 1 … N of the error rate of the i most certain rows.
+- e-AURC: AURC less that of the best order, errors rising.
+- AAC: area between 1 and the accuracy-rejection curve, ∫₀¹ (1 − accuracy of the share 1 − r of most certain mass) dr,
+  a row being split where the share ends within it.
+
+With E the errors among the mass x of most certain rows, AURC is the mean of E(x)/x over x = 1, 2, … N and AAC over all
+x from 0 to N. A run of equal u from mass a to b with mean error m adds (b − a)m + (E(a) − am)·L to both sums, with
+L = H(b) − H(a) of harmonic numbers in AURC and L = log(b/a) in AAC: they differ by a half row in each step.
+
+Weights: AAC does not depend on their unit and repeated rows are the same as weights. AURC counts in rows: its mass is
+scaled to a total of n_eff = (Σw)²/Σw², with H(x) = ψ(x + 1) + γ between whole numbers. Equal weights of any size are
+then no weights, but a row of weight 2 is not two rows; nor has every row, doubled, the same AURC as before.
+
+References: Geifman, Uziel & El-Yaniv (2019), "Bias-reduced uncertainty estimation for deep neural classifiers"; Nadeem,
+Zucker & Hanczar (2009), "Accuracy-rejection curves (ARCs) for comparing classification methods with a reject option".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from calibrant.detection.ordering import order_of, relative, replicates_of
+from calibrant.kernels.loops import detection as loops
+from calibrant.kernels.resampling import SELECTIVE
+
+
+class Areas(NamedTuple):
+    """AURC, its excess over the best order, and the area above the accuracy-rejection curve; NaN without weight."""
+
+    aurc: float
+    e_aurc: float
+    aac: float
+
+
+class _Sorted(NamedTuple):
+    """Rows by rising uncertainty; error = levels[rank]; the masses sum to the effective number of rows."""
+
+    error: np.ndarray
+    tied: np.ndarray
+    rank: np.ndarray
+    levels: np.ndarray
+    mass: np.ndarray
+    units: np.ndarray | None
+
+
+def selective_areas(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> Areas:
+    """All three from one sort; uncertainties may be infinite but not NaN."""
+    rows = _sorted(uncertainty, error, weights, None)
+    out = np.empty(len(Areas._fields))
+    loops.selective(*rows[:5], out)
+    return Areas(*out.tolist())
+
+
+def aurc(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Mean over i of the error rate of the i most certain rows."""
+    return selective_areas(uncertainty, error, weights).aurc
+
+
+def e_aurc(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """AURC less that of the best order, in which errors rise."""
+    return selective_areas(uncertainty, error, weights).e_aurc
+
+
+def aac(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Area above the accuracy-rejection curve."""
+    return selective_areas(uncertainty, error, weights).aac
+
+
+def selective_replicates(
+    uncertainty: np.ndarray,
+    error: np.ndarray,
+    weights: np.ndarray | None,
+    units: np.ndarray | None,
+    *,
+    replicates: int,
+    seed: int,
+    threads: int | None = None,
+) -> np.ndarray:
+    """(replicates, 3) of `Areas` under Poisson resampling of rows, or of units numbered from 0.
+
+    The scale of weights is that of all rows: without weights a replicate is the value of the rows drawn.
+    """
+    rows = _sorted(uncertainty, error, weights, units)
+    return replicates_of(
+        loops.selective_replicates, SELECTIVE, rows.mass, rows.units, rows[:4], len(Areas._fields),
+        replicates=replicates, seed=seed, threads=threads,
+    )  # fmt: skip
+
+
+def rejection_curve(
+    uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None, points: int = 101
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shares rejected, evenly from 0 to 1, and the accuracy of what is kept.
+
+    Where nothing is kept it is the limit: the accuracy of the most certain rows.
+    """
+    rows = _sorted(uncertainty, error, weights, None)
+    rejected = np.linspace(0.0, 1.0, points)
+    mass = rows.mass.cumsum()
+    ends = np.flatnonzero(~rows.tied & (mass > 0.0))
+    if ends.size == 0:
+        return rejected, np.full(points, np.nan)
+    kept = np.append(0.0, mass[ends] / mass[-1])
+    wrong = np.append(0.0, (rows.mass * rows.error).cumsum()[ends] / mass[-1])
+    share = rejected[::-1]  # 1 − r without its rounding
+    rate = np.empty(points)
+    rate[share > 0.0] = np.interp(share[share > 0.0], kept, wrong) / share[share > 0.0]
+    rate[share == 0.0] = wrong[1] / kept[1]
+    return rejected, 1.0 - rate
+
+
+def _sorted(
+    uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None, units: np.ndarray | None
+) -> _Sorted:
+    uncertainty, error = np.asarray(uncertainty, np.float64), np.asarray(error, np.float64)
+    order, tied = order_of(uncertainty, error, weights, units)
+    error, w = error[order], relative(weights, len(order))[order]
+    squares = float((w * w).sum())
+    mass = w * (float(w.sum()) / squares) if squares > 0.0 else w
+    return _Sorted(error, tied, *_ranked(error), mass, None if units is None else units[order])
+
+
+def _ranked(error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rank of each error among the distinct ones, and those; without a sort where all are 0 or 1."""
+    if ((error == 0.0) | (error == 1.0)).all():
+        return error.astype(np.int64), np.array([0.0, 1.0])
+    levels, rank = np.unique(error, return_inverse=True)
+    return rank.astype(np.int64), levels

@@ -1,0 +1,181 @@
+"""Entries of the registry: calibration errors of every class."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+
+import numpy as np
+
+from calibrant.calibration.norms import Statistic, power_norm
+from calibrant.predictions import Classification
+from calibrant.registry.calibration import BINS, BROECKER, HARD, PLUG_IN, UNION
+from calibrant.registry.classwise import Cells, Entries, Table, cells_of_table, classwise_error, table_metric
+from calibrant.registry.estimate import Estimate, Settings
+from calibrant.registry.metric import Metric, Option, Spec
+from calibrant.registry.pairs import CLASSES, INFINITE
+from calibrant.registry.sharing import Reduced
+
+NIXON = "Nixon et al. (2019), CVPR workshop on uncertainty and robustness"
+TEXT_UNION = f"{UNION}, cells of different classes taken for independent; none with weights or units"
+MANY_ENTRIES = "it sorts the probabilities of every class, and there are many: name it if it is meant"
+
+
+# ------------------------------------------------------------------------------ bins of equal width
+def classwise_wanted(spec: Spec, predictions: Classification) -> frozenset[Hashable]:
+    """The table of sums per class and bin."""
+    del predictions
+    return frozenset({("classwise", int(spec["bins"]))})
+
+
+def _cwce(spec: Spec, predictions: Classification) -> Reduced:
+    power = float(spec.options.get("p", 1.0))
+    classes = predictions.classes if spec.options.get("average", True) else 1
+    (key,) = classwise_wanted(spec, predictions)
+    return table_metric(key, partial(_of_table, power=power, divisor=classes))
+
+
+def _of_table(state: Table, settings: Settings, power: float, divisor: int) -> Estimate:
+    def make(cells: Cells) -> Statistic:
+        plain = power_norm(cells.share, power)
+        factor = (cells.copies / divisor) ** (1.0 / power)
+        return lambda signed: factor * plain(signed)
+
+    plain = not (state.weighted or state.by_unit)
+    top = 2.0 ** (1.0 / power) if divisor == 1 else 1.0
+    return classwise_error(cells_of_table(state.table), state.n, make, settings, plain, top)
+
+
+CWCE = Metric(
+    name="cwce",
+    title="Class-wise calibration error",
+    definition="(Σ_c Σ_b n_cb/N |mean 1{label = c} − mean p_c|^p)^(1/p) over bins of equal width of each p_c: the sum "
+    "over classes. average=true divides by C before the root.",
+    reference="Kull et al. (2019), NeurIPS 32: 12316-12326; Kumar, Liang & Ma (2019), NeurIPS 32: 3787-3798",
+    direction="lower",
+    limits=(0.0, 2.0),
+    needs=HARD,
+    tasks=CLASSES,
+    comparable=False,
+    bias=PLUG_IN
+    + " Worse than ECE: noise of all classes adds up. Zero does not mean that the top label is calibrated.",
+    cost="linear",
+    merge="exact",
+    interval=TEXT_UNION,
+    options=(
+        Option("p", 2.0, "power of the gaps", at_least=1.0, at_most=100.0),
+        BINS,
+        Option("average", False, "mean over classes instead of their sum"),
+    ),
+    wanted=classwise_wanted,
+    light=True,
+    accumulate=_cwce,
+)
+
+SCE = Metric(
+    name="sce",
+    title="Static calibration error",
+    definition="Σ_c Σ_b n_cb/(N·C) |mean 1{label = c} − mean p_c|: cwce(p=1,average=true).",
+    reference=NIXON,
+    direction="lower",
+    limits=(0.0, 1.0),
+    needs=HARD,
+    tasks=CLASSES,
+    comparable=False,
+    bias=PLUG_IN + " The more classes, the smaller: do not compare across their number.",
+    cost="linear",
+    merge="exact",
+    interval=TEXT_UNION,
+    options=(BINS,),
+    wanted=classwise_wanted,
+    light=True,
+    accumulate=_cwce,
+)
+
+
+# ----------------------------------------------------------------------------- bins of equal counts
+def _threshold(spec: Spec) -> float:
+    return float(spec.options.get("threshold", 0.0))
+
+
+def _entries_wanted(spec: Spec, predictions: Classification) -> frozenset[Hashable]:
+    del predictions
+    return frozenset({("above", _threshold(spec))})
+
+
+def _tace(spec: Spec, predictions: Classification) -> Reduced:
+    key = ("above", _threshold(spec))
+    return Reduced(key, Entries(key), partial(_of_entries, spec=spec, classes=predictions.classes))
+
+
+def _of_entries(state: Entries, settings: Settings, spec: Spec, classes: int) -> Estimate:
+    cells, kept, of_class = state.cells(int(spec["bins"]))
+    divisor = classes * (int(spec["bins"]) if spec["printed"] else 1)
+
+    def make(chosen: np.ndarray, copies: float) -> Statistic:
+        scale = copies * (state.n / kept[chosen] if spec["weights"] == "kept" else np.ones(len(chosen))) / divisor
+        return lambda signed: np.abs(signed * scale).sum(axis=-1)
+
+    everything = np.arange(len(kept))
+    value = float(make(everything, 1.0)(cells.signed))
+    if not settings.intervals or state.by_unit:
+        return Estimate.of(value, state.n)
+    mirrored = classes == 2
+    chosen = np.flatnonzero(of_class == 1) if mirrored and (of_class == 1).any() else everything
+    part = cells.take(chosen)
+    found = classwise_error(
+        part, state.n, lambda _: make(chosen, 2.0 if len(chosen) < len(everything) else 1.0), settings, True, 1.0
+    )
+    return found.with_value(value)
+
+
+def _tace_refuses(spec: Spec, predictions: Classification) -> str | None:
+    del spec
+    return "bins of equal counts have no weighted form" if predictions.weights is not None else None
+
+
+def _adaptive(name: str, title: str, definition: str, *options: Option) -> Metric:
+    return Metric(
+        name=name,
+        title=title,
+        definition=definition
+        + " Each class's probabilities are sorted and cut into bins of equal counts, ties together, the last taking "
+        "what is left; Σ_c Σ_b n_cb/(N·C) |mean 1{label = c} − mean p_c|. weights=kept divides by the entries kept of "
+        "the class instead of N; printed=true by the number of bins too, as printed by Ashukha et al. (2020), eq. 2.",
+        reference=f"{NIXON}; Ashukha et al. (2020), ICLR 8; {BROECKER}",
+        direction="lower",
+        limits=(0.0, INFINITE),
+        needs=HARD,
+        tasks=CLASSES,
+        comparable=False,
+        bias=PLUG_IN + " Ranks of models turn with the bins and the threshold (Ashukha et al. 2020, figure 7).",
+        cost="sort",
+        merge="rows",
+        interval=TEXT_UNION.replace("; none with weights or units", "; none with units"),
+        options=(
+            *options,
+            BINS,
+            Option(
+                "weights", "all", "share of a bin: among all rows, or among the entries kept", choices=("all", "kept")
+            ),
+            Option("printed", False, "divide by the number of bins too"),
+        ),
+        refuses=_tace_refuses,
+        wanted=_entries_wanted,
+        light=True,
+        every_class=True,
+        accumulate=_tace,
+    )
+
+
+METRICS = (
+    CWCE,
+    SCE,
+    _adaptive("ace", "Adaptive calibration error", "Of all positive probabilities."),
+    _adaptive(
+        "tace",
+        "Thresholded adaptive calibration error",
+        "Of the probabilities above a threshold.",
+        Option("threshold", 0.001, "probabilities at or below it are left out", at_least=0.0, at_most=1.0),
+    ),
+)

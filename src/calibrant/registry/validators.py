@@ -1,0 +1,279 @@
+"""Entries of the registry: what validators of risk models ask for, of the top label, a class or judged answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from calibrant import intervals
+from calibrant.calibration import validators
+from calibrant.calibration.runs import Runs
+from calibrant.intervals import NONE, Interval
+from calibrant.predictions import Classification, Judged
+from calibrant.registry.calibration import BROECKER, LABELS
+from calibrant.registry.estimate import Estimate, Settings
+from calibrant.registry.kept import KeptPairs, kept
+from calibrant.registry.metric import Metric, Option, Spec
+from calibrant.registry.pairs import INFINITE, OF, pairs_of, wanted_class
+from calibrant.registry.runs_error import runs_error
+from calibrant.registry.sharing import Reduced
+
+COX = "Cox (1958), Biometrika 45: 562-565; Van Calster et al. (2019), BMC Medicine 17: 230"
+CLIP = Option("clip", validators.CLIP, "distance from 0 and 1 at which p is held", at_least=1e-15, at_most=0.01)
+WALD = "Wald; robust with weights or units"
+FIT_CELLS = 256
+"""Runs that are left where a line is fitted to every redrawn outcome."""
+
+
+# ------------------------------------------------------------------------------- signed statistics
+def _signed(
+    state: KeptPairs, settings: Settings, value: float, interval: Interval, of_runs: Callable[..., Any], cells: int
+) -> Estimate:
+    """A value that may be off to both sides: the p-value is two-sided."""
+    null: dict[str, float] = {}
+    redrawn = state.redrawn(settings) if math.isfinite(value) else None
+    if redrawn is not None:
+        coarse, wy = redrawn[0].joined_with(redrawn[1], cells)
+        drawn = np.asarray(of_runs(coarse, wy))
+        drawn = drawn[np.isfinite(drawn)]
+        if len(drawn):
+            null = _two_sided(drawn, value, settings)
+    return Estimate.of(value, state.n, interval, settings, (-INFINITE, INFINITE), **null)
+
+
+def _two_sided(drawn: np.ndarray, value: float, settings: Settings) -> dict[str, float]:
+    low, high = np.quantile(drawn, [0.5 - settings.level / 2, 0.5 + settings.level / 2])
+    tails = min((drawn <= value).sum(), (drawn >= value).sum())
+    return {
+        "null_low": float(low),
+        "null_high": float(high),
+        "p_value": min(1.0, 2.0 * (float(tails) + 1.0) / (len(drawn) + 1.0)),
+    }
+
+
+def _sorted_rows(state: KeptPairs) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Rows in an order of their own, so that sums of floats do not depend on how they came."""
+    p, y, w, units = state.arrays()
+    w = np.ones(len(p)) if w is None else w
+    order = np.lexsort((y, w, p) if units is None else (y, w, p, units))
+    return p[order], y[order], w[order], None if units is None else units[order]
+
+
+def _spread(terms: np.ndarray, units: np.ndarray | None) -> np.ndarray:
+    """Σ t tᵀ (D, D) of terms (N, D) of independent rows, or of their sums over units."""
+    if units is not None:
+        _, place = np.unique(units, return_inverse=True)
+        terms = np.stack([np.bincount(place, column) for column in terms.T], axis=1)
+        terms = terms * math.sqrt(len(terms) / max(len(terms) - 1, 1))
+    return np.einsum("nd,ne->de", terms, terms)
+
+
+def _wald(value: float, variance: float, level: float) -> Interval:
+    if not (math.isfinite(value) and math.isfinite(variance) and variance > 0):
+        return NONE
+    half = intervals.normal_quantile(level) * math.sqrt(variance)
+    return Interval(value - half, value + half, "wald")
+
+
+# ---------------------------------------------------------------------------------- Cox's line
+def _line(state: KeptPairs, settings: Settings, which: int, clip: float) -> Estimate:
+    """The intercept (0) or slope (1) of logit P(y = 1) = a + b·logit p."""
+    runs = state.runs()
+    fit: validators.Cox = state.once(("cox", clip), lambda: validators.cox(runs.p, runs.w, runs.wy, clip))
+    value = float((fit.intercept, fit.slope)[which])
+    if not settings.intervals:
+        return Estimate.of(value, state.n)
+    variance = state.once(("cox_variance", clip), lambda: _line_covariance(state, fit, clip))[which, which]
+
+    def of_runs(cells: Runs, wy: np.ndarray) -> np.ndarray:
+        drawn = state.once(("cox_null", clip, settings), lambda: validators.cox(cells.p, cells.w, wy, clip))
+        return (drawn.intercept, drawn.slope)[which]
+
+    return _signed(state, settings, value, _wald(value, float(variance), settings.level), of_runs, FIT_CELLS)
+
+
+def _line_covariance(state: KeptPairs, fit: validators.Cox, clip: float) -> np.ndarray:
+    """Inverse information; with weights or units the robust form H⁻¹JH⁻¹ (White 1982)."""
+    if not (state.weighted or state.by_unit) or not np.isfinite(fit.covariance).all():
+        return fit.covariance
+    p, y, w, units = _sorted_rows(state)
+    p = np.clip(p, clip, 1.0 - clip)
+    x = np.log(p) - np.log1p(-p)
+    residual = w * (y - 1.0 / (1.0 + np.exp(-(float(fit.intercept) + float(fit.slope) * x))))
+    spread = _spread(np.stack([residual, residual * x], axis=1), units)
+    return np.einsum("ij,jk,kl->il", fit.covariance, spread, fit.covariance)
+
+
+def _in_the_large(state: KeptPairs, settings: Settings, clip: float) -> Estimate:
+    """The intercept where the slope is held at 1."""
+    runs = state.runs()
+    value, variance = (float(x) for x in validators.intercept_at_slope_one(runs.p, runs.w, runs.wy, clip))
+    if not settings.intervals:
+        return Estimate.of(value, state.n)
+    if math.isfinite(value) and (state.weighted or state.by_unit):
+        p, y, w, units = _sorted_rows(state)
+        p = np.clip(p, clip, 1.0 - clip)
+        residual = w * (y - 1.0 / (1.0 + np.exp(-value) * (1.0 - p) / p))
+        variance = float(variance**2 * _spread(residual[:, None], units)[0, 0])
+
+    def of_runs(cells: Runs, wy: np.ndarray) -> np.ndarray:
+        return validators.intercept_at_slope_one(cells.p, cells.w, wy, clip)[0]
+
+    return _signed(state, settings, value, _wald(value, variance, settings.level), of_runs, FIT_CELLS)
+
+
+def _slope(spec: Spec, predictions: Classification | Judged) -> Reduced:
+    return kept(pairs_of(spec, predictions), partial(_line, which=1, clip=float(spec["clip"])))
+
+
+def _intercept(spec: Spec, predictions: Classification | Judged) -> Reduced:
+    clip = float(spec["clip"])
+    reduce = partial(_line, which=0, clip=clip) if spec["slope"] == "free" else partial(_in_the_large, clip=clip)
+    return kept(pairs_of(spec, predictions), reduce)
+
+
+# ---------------------------------------------------------------------------- z, O/E and the others
+def _z(state: KeptPairs, settings: Settings) -> Estimate:
+    """Standard normal if the predictions are right and the rows independent; rows that depend have no such law."""
+    runs = state.runs()
+    value = float(validators.spiegelhalter_z(runs.p, runs.w, runs.squares, runs.wy))
+    if not settings.intervals or not math.isfinite(value) or state.by_unit or not state.binary:
+        return Estimate.of(value, state.n)
+    z = intervals.normal_quantile(settings.level)
+    p_value = math.erfc(abs(value) / math.sqrt(2.0))
+    return Estimate.of(value, state.n, null_low=-z, null_high=z, p_value=p_value)
+
+
+def _o_e(state: KeptPairs, settings: Settings) -> Estimate:
+    runs = state.runs()
+    value = float(validators.observed_expected(runs.p, runs.w, runs.wy))
+    if not settings.intervals:
+        return Estimate.of(value, state.n)
+    interval = NONE
+    if math.isfinite(value) and value > 0:
+        p, y, w, units = _sorted_rows(state)
+        error = math.sqrt(_spread((w * (y - value * p))[:, None], units)[0, 0]) / float((w * y).sum())
+        half = intervals.normal_quantile(settings.level) * error
+        interval = Interval(value * math.exp(-half), value * math.exp(half), "wald-log") if error > 0 else NONE
+
+    def of_runs(cells: Runs, wy: np.ndarray) -> np.ndarray:
+        return validators.observed_expected(cells.p, cells.w, wy)
+
+    return _signed(state, settings, value, interval, of_runs, FIT_CELLS)
+
+
+def _ici(spec: Spec, predictions: Classification | Judged) -> Reduced:
+    settings = {"span": float(spec["span"]), "degree": int(spec["degree"]), "summary": str(spec["summary"])}
+    return runs_error(
+        pairs_of(spec, predictions),
+        partial(validators.ici, **settings),  # type: ignore[arg-type]
+        of_many=partial(validators.ici, cells=FIT_CELLS, **settings),  # type: ignore[arg-type]
+        interval=spec["summary"] == "mean",
+    )
+
+
+def _hosmer_lemeshow(spec: Spec, predictions: Classification | Judged) -> Reduced:
+    statistic = partial(validators.hosmer_lemeshow, groups=int(spec["groups"]))
+    return runs_error(pairs_of(spec, predictions), statistic, interval=False, top=INFINITE)
+
+
+def _unweighted(spec: Spec, predictions: Classification | Judged) -> str | None:
+    del spec
+    return "it counts rows and has no weighted form" if predictions.weights is not None else None
+
+
+def _entry(name: str, title: str, definition: str, reference: str, **facts: Any) -> Metric:
+    return Metric(
+        name=name,
+        title=title,
+        definition=definition,
+        reference=reference,
+        direction=facts.pop("direction", "none"),
+        limits=facts.pop("limits", (-INFINITE, INFINITE)),
+        needs=LABELS,
+        cost="sort",
+        merge="rows",
+        options=(*facts.pop("options", ()), OF),
+        wanted=wanted_class,
+        light=True,
+        **facts,
+    )
+
+
+METRICS = (
+    _entry(
+        "slope",
+        "Calibration slope",
+        "b of the logistic regression logit P(y = 1) = a + b·logit p: 1 if right, below 1 if p is too extreme.",
+        COX,
+        interval=WALD,
+        options=(CLIP,),
+        bias="Infinite where a threshold on p separates the outcomes; undefined where all p or all y are equal.",
+        accumulate=_slope,
+    ),
+    _entry(
+        "intercept",
+        "Calibration intercept",
+        "a of the same regression; slope=one holds b at 1, which is calibration-in-the-large: 0 if right, below 0 if "
+        "predictions are too high.",
+        COX,
+        interval=WALD,
+        options=(Option("slope", "free", "fit the slope too, or hold it at 1", choices=("free", "one")), CLIP),
+        accumulate=_intercept,
+    ),
+    _entry(
+        "spiegelhalter_z",
+        "Spiegelhalter's z",
+        "Σ(y − p)(1 − 2p)/(Σ(1 − 2p)²p(1 − p))^½: standard normal if the predictions are right.",
+        "Spiegelhalter (1986), Statistics in Medicine 5: 421-433",
+        comparable=False,
+        bias="Grows like √n for any given miscalibration; some miscalibrated models have an expected z of 0.",
+        accumulate=lambda spec, predictions: kept(pairs_of(spec, predictions), _z),
+    ),
+    _entry(
+        "o_e",
+        "Observed/expected ratio",
+        "Σy/Σp: 1 if right on the whole, below 1 if predictions are too high.",
+        COX,
+        limits=(0.0, INFINITE),
+        interval="Wald on the logarithm; robust with weights or units",
+        accumulate=lambda spec, predictions: kept(pairs_of(spec, predictions), _o_e),
+    ),
+    _entry(
+        "ici",
+        "Integrated calibration index",
+        "Mean over rows of |loess(p) − p|, with local polynomials of y on p. summary=median, p90 and max are E50, E90, "
+        "Emax.",
+        f"Austin & Steyerberg (2019), Statistics in Medicine 38: 4051-4065; {BROECKER}",
+        direction="lower",
+        limits=(0.0, 1.0),
+        comparable=False,
+        bias="Plug-in, biased upwards; less than binned errors, for the curve is smooth.",
+        interval="union of two test inversions along 30 cells of equal mass; other summaries have none",
+        options=(
+            Option("span", 0.75, "share of the rows that a local fit reaches", at_least=0.05, at_most=1.0),
+            Option("degree", 2, "degree of the local polynomials", at_least=1, at_most=2),
+            Option("summary", "mean", "of |loess(p) − p|", choices=("mean", "median", "p90", "max")),
+        ),
+        accumulate=_ici,
+    ),
+    _entry(
+        "hosmer_lemeshow",
+        "Hosmer–Lemeshow statistic",
+        "Σ_g (O_g − E_g)²/(E_g(1 − E_g/n_g)) over groups of equal mass; about χ² with as many degrees as groups if the "
+        "predictions are right and were not fitted to these rows. The p-value is of redrawn labels.",
+        f"Hosmer & Lemeshow (1980), Communications in Statistics A 9: 1043-1069; {BROECKER}",
+        direction="lower",
+        limits=(0.0, INFINITE),
+        comparable=False,
+        bias="Grows with n for any given miscalibration, and turns with the number of groups.",
+        interval="none that is known to cover",
+        options=(Option("groups", 10, "number of groups", at_least=1, at_most=1000),),
+        refuses=_unweighted,
+        accumulate=_hosmer_lemeshow,
+    ),
+)
