@@ -89,6 +89,14 @@ def percentile(replicates: np.ndarray, level: float) -> Interval:
     return Interval(float(low), float(high), "poisson-bootstrap")
 
 
+def reflected(value: float, replicates: np.ndarray, level: float) -> Interval:
+    """The percentile interval turned about the value, which takes the bias of a maximum off instead of doubling it."""
+    found = percentile(replicates, level)
+    if found is NONE:
+        return NONE
+    return Interval(2.0 * value - found.high, 2.0 * value - found.low, "poisson-bootstrap-reflected")
+
+
 def _mid_ranks(x: np.ndarray) -> np.ndarray:
     """Ranks from 1, equal values sharing their mean rank."""
     _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)

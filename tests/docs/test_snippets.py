@@ -38,7 +38,7 @@ TOURS = (
 )  # fmt: skip
 STRANGERS = (
     "sklearn", "torch", "torchmetrics", "netcal", "scoringrules", "uncertainty_toolbox", "arviz_base", "pyarrow",
-    "safetensors", "pandas",
+    "safetensors", "pandas", "relplot", "probmetrics", "calibration",
 )  # fmt: skip
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?!https?://|mailto:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")

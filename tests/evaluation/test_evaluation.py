@@ -3,11 +3,13 @@
 import json
 import math
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.evaluation.choosing import MAIN
 
 RESULT_KEYS = {"input", "metrics", "curves", "groups", "skipped"}
 ESTIMATE_KEYS = {"value", "status", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value",
@@ -185,7 +187,10 @@ def test_groups_are_evaluations_of_their_rows(evaluation):
     for group in groups:
         rows = predictions[predictions.column("site") == group.value]
         alone = cal.evaluate(rows, resamples=60).results[0].metrics
-        assert group.metrics == alone
+        assert set(group.metrics) == set(alone) & set(MAIN)
+        for spec, estimate in group.metrics.items():
+            assert replace(estimate, q_value=math.nan) == alone[spec] or math.isnan(estimate.value)
+        assert 0 < group.metrics["ece"].p_value <= group.metrics["ece"].q_value <= 1
 
 
 def test_groups_of_ranges_share_the_rows(evaluation):

@@ -31,6 +31,7 @@ cifar10 .9294 .0326
 mnist   .9913 .0030
 20news  .9234 .2011
 """
+TEMPERATURES = {"resnet110": 2.395, "densenet40": 2.8826}
 
 
 def lines(table):
@@ -72,24 +73,66 @@ def test_networks_of_nn_calibration(load, network, clip, printed):
     stored = load("cifar10_nn_calibration_logits")
     k = list(stored["model_names"]).index(network)
     predictions = cal.Classification.from_logits(stored["logits_test"][k], stored["labels_test"])
-    specs = f"accuracy,ece,ece(norm=max),nll{clip},brier(per_class=true)"
+    specs = f"accuracy,ece,mce,nll{clip},brier(per_class=true)"
     assert_prints(values(predictions, specs), printed.split())
 
 
-@pytest.mark.parametrize("network", ["resnet110", "densenet40"])
+@pytest.fixture
+def published(load, data_folder):
+    """A row of Kull's table, and the predictions that it is of: at T = 1, or at the T of the README."""
+
+    def read(network, method):
+        path = data_folder / "published_results" / "dirichlet_dnn_test_scores.csv"
+        if not path.exists():
+            pytest.skip(f"{path} is not there")
+        with path.open() as stream:
+            (row,) = (r for r in csv.DictReader(stream) if (r["Name"], r["Method"]) == (f"{network}_c10", method))
+        stored = load("cifar10_nn_calibration_logits")
+        k = list(stored["model_names"]).index(network)
+        temperature = {"uncal": 1.0, "temp_scale": TEMPERATURES[network]}[method]
+        logits = stored["logits_test"][k].astype(np.float64) / temperature
+        return row, cal.Classification.from_logits(logits, stored["labels_test"])
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("network", "printed"), [("resnet110", "0.01132 0.209261 0.009785"), ("densenet40", "0.00946 0.225086 0.01100")]
+)
+def test_networks_of_nn_calibration_at_their_temperature(published, network, printed):
+    _, predictions = published(network, "temp_scale")
+    assert_prints(values(predictions, "ece,nll,brier(per_class=true)"), printed.split())
+
+
+@pytest.mark.parametrize("network", TEMPERATURES)
 @pytest.mark.parametrize("method", ["uncal", "temp_scale"])
-def test_published_table_of_kull(load, data_folder, network, method):
+def test_published_class_wise_errors_of_kull(published, network, method):
+    """ECE_CW is a sum over classes and of 14 bins: 15 edges were taken for 15 bins. ECE2 and MCE2 pool all entries.
+
+    ECE_CW2, its square form, is tested after scaling only: before it, float32 probabilities of exactly 1 had a bin of
+    their own there, and were 1 more often for a softmax that subtracts the largest logit of all rows.
+    """
+    row, predictions = published(network, method)
+    z = predictions.scores[0]
+    p = np.exp(z - np.logaddexp.reduce(z, axis=1, keepdims=True))
+    hit = predictions.labels[:, None] == np.arange(10)
+    found = values(predictions, "cwce(p=1,bins=14)") + values(
+        cal.Judged.from_confidence(p.ravel(), hit.ravel()), "ece,mce"
+    )
+    keys = ["ECE_CW", "ECE2", "MCE2"]
+    if method == "temp_scale":
+        found += [values(predictions, "cwce(bins=14)")[0] ** 2]
+        keys += ["ECE_CW2"]
+    tolerance = 6e-7 if method == "uncal" else 6e-6  # T is printed to four digits
+    assert found == pytest.approx([float(row[f"{key}_test"]) for key in keys], abs=tolerance)
+    assert values(predictions, "cwce(p=1)")[0] != pytest.approx(found[0], abs=3e-6)  # 15 bins
+
+
+@pytest.mark.parametrize("network", TEMPERATURES)
+@pytest.mark.parametrize("method", ["uncal", "temp_scale"])
+def test_published_table_of_kull(published, network, method):
     """Error, ECE, MCE, log-loss (clipped at 1e-15, as scikit-learn did) and Brier, at T = 1 and the fitted T."""
-    path = data_folder / "published_results" / "dirichlet_dnn_test_scores.csv"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    with path.open() as stream:
-        (row,) = (r for r in csv.DictReader(stream) if (r["Name"], r["Method"]) == (f"{network}_c10", method))
-    stored = load("cifar10_nn_calibration_logits")
-    k = list(stored["model_names"]).index(network)
-    temperature = {"uncal": 1.0, "temp_scale": {"resnet110": 2.395, "densenet40": 2.8826}[network]}[method]
-    logits = stored["logits_test"][k].astype(np.float64) / temperature
-    predictions = cal.Classification.from_logits(logits, stored["labels_test"])
+    row, predictions = published(network, method)
     accuracy, *rest = values(predictions, "accuracy,ece,ece(norm=max),nll(clip=1e-15),brier(per_class=true)")
     printed = [float(row[f"{key}_test"]) for key in ("ECE", "MCE", "Loss", "Brier")]
     assert 100 * (1 - accuracy) == pytest.approx(float(row["Error_test"]), abs=1e-9)
@@ -207,19 +250,17 @@ def test_ensemble_under_shift(load, line):
     assert_prints(values(ensemble, "accuracy,nll,ece"), printed[4:])
 
 
-@pytest.mark.parametrize(("outside", "auroc"), [("mnist", ".9251"), ("fashion_mnist", ".9405"), ("notmnist", ".9522")])
-def test_maximum_probability_tells_outside_images(load, outside, auroc):
+def test_maximum_probability_tells_outside_images(load):
     """The ensemble's confidence ranks clean rows above rows of another data set."""
-    from calibrant.kernels.rows import rows_of
-
     stored = load("cifar10_resnet_ensemble_shift_ood_logits")
-    inside, out = (
-        rows_of(cal.Classification.from_logits(stored[key])).confidence
-        for key in ("logits_clean", f"logits_ood_{outside}")
-    )
-    clean = np.r_[np.ones(len(inside), int), np.zeros(len(out), int)]
-    ranked = cal.Classification.from_probs(np.r_[inside, out], clean)
-    assert_prints(values(ranked, "roc_auc"), [auroc])
+    inside = cal.Classification.from_logits(stored["logits_clean"], stored["labels_clean"])
+    outside = {
+        name: cal.Classification.from_logits(stored[f"logits_ood_{name}"])
+        for name in ("mnist", "fashion_mnist", "notmnist")
+    }
+    found = cal.detect(inside, outside, "max_probability", "auroc", intervals=False)
+    assert [result.input for result in found.results] == list(outside)
+    assert_prints([result["auroc"].value for result in found.results], [".9251", ".9405", ".9522"])
 
 
 def test_ensembles_of_real_networks_obey_jensen(load):

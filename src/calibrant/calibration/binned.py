@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant.calibration.binning import equal_width
 from calibrant.kernels.exact import BLOCK, GroupSums, carry, floats
-from calibrant.kernels.loops.sums import TERMS, bin_limbs
+from calibrant.kernels.jit import over_rows
+from calibrant.kernels.loops.sums import MOST_BINS, TERMS, bin_limbs, width_sums
 
 SHRINKAGE_ROWS = 2.0
 """Pseudo-rows at the model's own probability that steady the variance of a bin."""
@@ -35,6 +37,35 @@ class BinSums:
         for start in range(0, len(p), BLOCK):
             part = slice(start, start + BLOCK)
             bin_limbs(p[part], y[part], w[part], bins[part], self.limbs, self.rows, self.spread)
+            carry(self.limbs)
+
+    def add_width(
+        self, p: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None, threads: int | None = None
+    ) -> None:
+        """Add rows to bins of equal width; the same bits as with bins that are found first, but in one pass.
+
+        The short way is for whole or boolean y of 0 and 1, without weights and spread; p may be float32.
+        """
+        bins = len(self.rows)
+        if weights is not None or self.spread or y.dtype.kind not in "biu" or bins > MOST_BINS:
+            p = np.ascontiguousarray(p, np.float64)
+            self.add(p, np.asarray(y, np.float64), weights, equal_width(p, bins))
+            return
+        y = np.ascontiguousarray(y.view(np.uint8) if y.dtype == bool else y)
+        found: list[np.ndarray] = []
+
+        def work(a: int, b: int) -> None:
+            for first in range(a, b, 1 << 22):  # integers of 2⁻⁴⁰ would overflow beyond
+                found.append(np.zeros((2 * bins, 3), np.int64))
+                width_sums(p, y, bins, found[-1], first, min(b, first + (1 << 22)))
+
+        over_rows(work, len(p), len(p), threads)
+        for sums in found:
+            rows, high, low = sums.reshape(bins, 2, 3).transpose(2, 1, 0)
+            self.rows += rows.sum(axis=0)
+            self.limbs[:, 1, 0] += (high >> 20).sum(axis=0)
+            self.limbs[:, 1, 1] += (((high & 0xFFFFF) << 20) + low).sum(axis=0)
+            self.limbs[:, 2, 0] += rows[1] << 20
             carry(self.limbs)
 
     def merge(self, other: BinSums) -> None:

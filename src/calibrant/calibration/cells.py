@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.kernels.cells import binomial_counts
-from calibrant.kernels.philox import uniforms
+from calibrant.kernels.philox import uniform_table
 from calibrant.kernels.resampling import CELLS
 
 NORMAL_FROM = 30.0
@@ -24,7 +24,7 @@ def redraw(
     """Σwy (replicates, K) of each cell of `rows` rows, weight w, mean p and variance Σ w²p(1 − p)."""
     from scipy.special import ndtri
 
-    u = np.stack([uniforms(seed, CELLS, r, len(p)) for r in range(replicates)])
+    u = uniform_table(seed, CELLS, replicates, len(p))
     p = np.clip(p, 0.0, 1.0)
     own = rows * p * (1.0 - p)
     normal = own > NORMAL_FROM

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.calibration.binned import BinTable
 from calibrant.kernels.exact import GroupSums
-from calibrant.kernels.philox import normals, uniforms
+from calibrant.kernels.philox import normals, uniform_table
 from calibrant.kernels.resampling import CONSISTENCY, RARE, redraw_bins
 
 NORMAL_ABOVE = 1 << 18
@@ -94,7 +94,7 @@ class ConsistencyRows:
         """Σ w(hit − p) of the rows of thin bins that are all but certain: a scaled Poisson number less its mean."""
         mean, variance = (_of_bins(sums, 2 * self.bins) for sums in (self.rare_mean, self.rare_variance))
         out = np.zeros((replicates, self.bins))
-        words = np.stack([uniforms(seed, RARE, r, 2 * self.bins) for r in range(replicates)])
+        words = uniform_table(seed, RARE, replicates, 2 * self.bins)
         for side in np.flatnonzero((mean > 0) & np.repeat(thin, 2)).tolist():
             size = variance[side] / mean[side]
             number = _poisson(words[:, side], mean[side] / size)

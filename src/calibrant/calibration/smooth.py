@@ -19,12 +19,14 @@ BLOCK = 1 << 20
 """Elements of a block of outcomes, which bounds the memory of many outcomes."""
 
 
-def smooth_ece(p: np.ndarray, w: np.ndarray, wy: np.ndarray, grid: int = GRID) -> np.ndarray:
-    """The σ at which smECE_σ = σ; 0 where every residual is 0."""
+def smooth_ece(
+    p: np.ndarray, w: np.ndarray, wy: np.ndarray, grid: int = GRID, tolerance: float = TOLERANCE
+) -> np.ndarray:
+    """The σ at which smECE_σ = σ, to within a tolerance; 0 where every residual is 0."""
     outcomes = np.atleast_2d(wy)
     values = np.empty(len(outcomes))
     for rows in blocks(len(outcomes), max(len(p), grid)):
-        values[rows] = _fixed_points(_residuals(p, w, outcomes[rows], grid))
+        values[rows] = _fixed_points(_residuals(p, w, outcomes[rows], grid), tolerance)
     return values if wy.ndim == 2 else values[0]
 
 
@@ -80,7 +82,7 @@ def _smoothed(coefficients: np.ndarray, sigma: np.ndarray) -> np.ndarray:
     return np.abs(idct(damped, axis=-1, overwrite_x=True)).sum(axis=-1)
 
 
-def _fixed_points(residuals: np.ndarray) -> np.ndarray:
+def _fixed_points(residuals: np.ndarray, tolerance: float) -> np.ndarray:
     """Where smECE_σ = σ, by the secant of log smECE over log σ.
 
     smECE falls in σ, so that the fixed point lies between σ and smECE_σ for any σ: each evaluation bounds it on both
@@ -90,7 +92,7 @@ def _fixed_points(residuals: np.ndarray) -> np.ndarray:
     coefficients = _cosines(residuals)
     sigma, other = np.sqrt(np.maximum(low, 1e-3 * high) * high), np.zeros_like(low)
     value, other_value = np.zeros_like(low), np.ones_like(low)
-    open_ = np.flatnonzero(high - low > TOLERANCE)
+    open_ = np.flatnonzero(high - low > tolerance)
     for _ in range(MOST_STEPS):
         if open_.size == 0:
             break
@@ -99,7 +101,7 @@ def _fixed_points(residuals: np.ndarray) -> np.ndarray:
         high[open_] = np.minimum(high[open_], np.maximum(sigma[open_], value[open_]))
         step = _secant(*(x[open_] for x in (sigma, value, other, other_value, low, high)))
         other[open_], other_value[open_], sigma[open_] = sigma[open_], value[open_], step
-        open_ = open_[high[open_] - low[open_] > TOLERANCE]
+        open_ = open_[high[open_] - low[open_] > tolerance]
     return 0.5 * (low + high)
 
 

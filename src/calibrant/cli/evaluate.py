@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from calibrant.cli import inputs
 
 
@@ -14,6 +10,8 @@ def command(
     metrics: inputs.Metrics = None,
     by: inputs.By = None,
     units: inputs.Units = None,
+    shift: inputs.Shift = False,
+    over: inputs.Over = "mean",
     soft: inputs.Soft = False,
     resamples: inputs.Resamples = 1000,
     level: inputs.Level = 0.95,
@@ -32,16 +30,13 @@ def command(
     var: inputs.Var = None,
     samples: inputs.Samples = None,
     quantiles: inputs.Quantiles = None,
-    json_path: Annotated[
-        str | None,
-        typer.Option("--json", help="Write the evaluation as JSON; '-' prints it.", metavar="OUT|-"),
-    ] = None,
-    html_path: Annotated[str | None, typer.Option("--html", help="Write a page.", metavar="OUT")] = None,
-    form: Annotated[str, typer.Option("--format", help="table, json, csv, markdown or latex.")] = "table",
+    json_path: inputs.JsonPath = None,
+    html_path: inputs.HtmlPath = None,
+    form: inputs.Format = "table",
     strict: inputs.Strict = False,
     blocks: inputs.Blocks = False,
     hashed: inputs.Hash = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: inputs.Quiet = False,
 ) -> None:
     """Judge predictions: every metric that applies, with its interval and what a calibrated model would give."""
     columns = inputs.columns_of(locals())
@@ -59,7 +54,8 @@ def command(
     specs = ",".join(metrics) if metrics else None
     with progress_bar(quiet) as progress:
         evaluation = evaluate(
-            predictions, specs, by=by or (), units=units, level=level, resamples=resamples, seed=seed,
+            predictions, specs, by=by or (), units=units, shift=shift, over=over, level=level, resamples=resamples,
+            seed=seed,
             threads=threads, progress=progress,
         )  # fmt: skip
     if strict:

@@ -71,6 +71,16 @@ Blocks = Annotated[
 Hash = Annotated[
     bool, typer.Option("--hash", help="SHA-256 of inputs read block by block too; they are read once more for it.")
 ]
+JsonPath = Annotated[
+    str | None, typer.Option("--json", help="Write the evaluation as JSON; '-' prints it.", metavar="OUT|-")
+]
+HtmlPath = Annotated[str | None, typer.Option("--html", help="Write a page.", metavar="OUT")]
+Format = Annotated[str, typer.Option("--format", help="table, json, csv, markdown or latex.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Shift = Annotated[
+    bool, typer.Option("--shift", help="Summaries over types of shift and severities: columns shift and severity.")
+]
+Over = Annotated[str, typer.Option("--over", help="With --shift: mean or median over types is ranked by severity.")]
 IN_MEMORY = 1 << 28
 """Bytes up to which an input is read at once."""
 

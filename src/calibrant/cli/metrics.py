@@ -17,7 +17,7 @@ def command(
     """List the metrics, or say of one what it means, what it needs, its reference and its pitfalls."""
     from calibrant.cli.output import emit
     from calibrant.evaluation.rendering import Table, text
-    from calibrant.registry import find, metrics
+    from calibrant.registry import families, find, metrics
 
     if name is not None:
         emit(_card(find(name.partition("(")[0])))
@@ -25,14 +25,14 @@ def command(
     rows = tuple(
         (
             m.name,
-            m.title,
+            m.title + (" (proper)" if m.proper else ""),
             m.direction if m.direction != "none" else "",
-            m.cost,
-            "yes" if m.proper else "",
         )
         for m in metrics().values()
     )
-    table = Table("", ("metric", "title", "better", "cost", "proper"), rows, left=5)
+    sizes = [len(family) for family in families()]
+    breaks = frozenset(sum(sizes[:k]) for k in range(1, len(sizes)))
+    table = Table("", ("metric", "title", "better"), rows, left=3, breaks=breaks)
     emit(text(table) + "\n\n`calibrant metrics NAME` tells more of one.")
 
 

@@ -10,6 +10,11 @@ from calibrant.predictions import Classification, Evaluated
 from calibrant.predictions.files.stream import Stream
 from calibrant.registry.metric import Spec
 
+MAIN = (
+    "accuracy", "nll", "brier", "ece", "ks", "roc_auc", "misclassification_auroc", "entropy", "mutual_information",
+    "mse", "mae", "crps", "dss", "pinball", "interval_score", "pit", "auroc", "aupr_in", "aupr_out", "fpr95",
+)  # fmt: skip
+"""Metrics of groups and of shifted data where none are named."""
 MOST_ENTRIES = 1 << 22
 """Probabilities of all classes and rows up to which metrics that sort them run without being named."""
 Input = Evaluated | Stream
@@ -41,6 +46,11 @@ def applicable(wanted: str | Iterable[str] | None, source: Input) -> tuple[list[
             do="see `calibrant metrics` for what each needs",
         )
     return chosen, skipped
+
+
+def main_metrics(specs: list[Spec]) -> list[Spec]:
+    """Those that groups have where none were named: a hundred groups need not have every metric there is."""
+    return [spec for spec in specs if spec.text in MAIN] or specs
 
 
 def _specs(wanted: str | Iterable[str] | None, example: Evaluated) -> tuple[list[Spec], bool]:

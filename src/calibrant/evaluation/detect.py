@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from calibrant.evaluation.evaluate import KINDS, Progress, evaluate
 from calibrant.evaluation.result import Evaluation
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, Detection, Evaluated, Judged
+from calibrant.predictions.arrays import as_array, as_floats
 from calibrant.registry.metric import NEEDS
 from calibrant.scores.uncertainty import ROW_SCORES
 
@@ -39,7 +40,7 @@ class Scored:
 
 def detect(
     inside: Side,
-    outside: Side | Mapping[str, Side],
+    outside: Side | Sequence[Input] | Mapping[str, Side],
     score: Score | Iterable[Score] = "entropy",
     metrics: str | Iterable[str] | None = None,
     *,
@@ -59,8 +60,7 @@ def detect(
     sides have confidences, the curve `mix` tells accuracy against confidence on both together, outside rows counting as
     wrong.
     """
-    scores = [score] if isinstance(score, str) or callable(score) else list(score)
-    others = _outsides(outside)
+    scores, others = _scores(score), _outsides(outside)
     inputs: list[Detection] = []
     mixes: list[dict[str, list[float]] | None] = []
     hashes: list[dict[str, str | None]] = []
@@ -84,13 +84,31 @@ def _score_name(score: Score) -> str:
     return score if isinstance(score, str) else getattr(score, "__name__", "score")
 
 
-def _outsides(outside: Side | Mapping[str, Side]) -> list[tuple[str, Side]]:
+def _scores(score: Any) -> list[Score]:
+    """Names and functions, at least one."""
+    single = isinstance(score, str) or callable(score)
+    scores = [score] if single else list(score) if isinstance(score, Iterable) else [score]
+    if not scores or not all(isinstance(one, str) or callable(one) for one in scores):
+        raise UsageError(
+            "score",
+            expected="the name of a row uncertainty or of a column, a function of predictions, or several of them",
+            came="none was given" if not scores else f"got {show(str(score))}",
+            do=f"choose from {', '.join(ROW_SCORES)}",
+        )
+    return scores
+
+
+def _outsides(outside: Any) -> list[tuple[str, Side]]:
+    """Every outside with a name."""
+    named: list[tuple[str, Any]] = [("outside", outside)]
     if isinstance(outside, Mapping):
-        named: list[tuple[str, Any]] = [(str(name), side) for name, side in outside.items()]
-        return [(name, side.named(name) if isinstance(side, KINDS) else side) for name, side in named]
-    if isinstance(outside, list | tuple) and any(isinstance(side, (*KINDS, np.ndarray)) for side in outside):
-        return [(f"outside {k + 1}", side) for k, side in enumerate(outside)]
-    return [("outside", outside)]
+        items = [(str(name), side) for name, side in outside.items()]
+        named = [(name, side.named(name) if isinstance(side, KINDS) else side) for name, side in items]
+    elif isinstance(outside, list | tuple) and any(isinstance(side, (*KINDS, np.ndarray)) for side in outside):
+        named = [(f"outside {k + 1}", side) for k, side in enumerate(outside)]
+    if not named:
+        raise UsageError("outside", expected="at least one", came="none was given", do="give predictions or scores")
+    return named
 
 
 def _scored(side: Side, score: Score, name: str, units: str | None) -> Scored:
@@ -98,7 +116,8 @@ def _scored(side: Side, score: Score, name: str, units: str | None) -> Scored:
     if not isinstance(side, KINDS):
         if units is not None:
             raise UsageError("units", expected="predictions with columns", came="got plain scores", do="leave it out")
-        return Scored(name, np.asarray(side, np.float64))
+        held = side if hasattr(side, "__len__") or hasattr(side, "__array__") else list(side)
+        return Scored(name, as_floats(held, f"{name} scores"))
     parts = [_block_scores(block, score) for block in side.blocks()]
     joined = [None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True)]
     values, weights, confidence, hit = joined
@@ -153,7 +172,7 @@ def _column(block: Evaluated, name: str) -> np.ndarray:
 
 
 def _users(values: Any, block: Evaluated, name: str) -> np.ndarray:
-    values = np.asarray(values)
+    values = as_array(values, f"score {show(name)}")
     if values.shape != (block.n,) or values.dtype.kind not in "biuf":
         raise UsageError(
             f"score {show(name)}",

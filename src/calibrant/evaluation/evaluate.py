@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import NotApplicable, UsageError
+from calibrant.errors import NotApplicable, UsageError, show
 from calibrant.evaluation.choosing import Input, applicable
 from calibrant.evaluation.passes import OneInput
-from calibrant.evaluation.result import Evaluation
+from calibrant.evaluation.result import Evaluation, Result
+from calibrant.evaluation.shift import COLUMNS, OVER, Cell, Summary, severities_of
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, Detection, Judged, Regression
 from calibrant.predictions.base import check_rows
@@ -30,6 +31,8 @@ def evaluate(
     *,
     by: str | Iterable[str] = (),
     units: str | None = None,
+    shift: bool | tuple[str, str] = False,
+    over: str = "mean",
     level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
@@ -42,29 +45,57 @@ def evaluate(
 
     predictions: one input, several, or several by name, in memory or left in their files by `scan`. metrics: spec
     strings such as "ece(bins=10)", or None for all of linear or sort cost, or "all". by: columns to slice by, "column"
-    or "column:BINS". units: a column of dependent rows (patient, prompt); intervals are then by unit. block_rows: rows
-    that are read at a time. progress: called with what is being done, and how much of all is done;
-    by whichever thread reads.
+    or "column:BINS", p-values being corrected for the number of groups. units: a column of dependent rows (patient,
+    prompt); intervals are then by unit. shift: summaries over types of shift and severities, by the columns `shift` and
+    `severity` or those named; where inputs have these in their meta instead, each input is a cell. over: the mean or
+    median over types that is ranked against severity. block_rows: rows that are read at a time. progress: called with
+    what is being done, and how much of all is done; by whichever thread reads.
     """
     inputs = _inputs(predictions)
     metrics = metrics if metrics is None or isinstance(metrics, str) else list(metrics)
     settings = _settings(level, resamples, seed, intervals, threads)
     check_rows(block_rows)
     columns = [by] if isinstance(by, str) else list(by)
-    results, notes, described = [], [], []
+    cells = _shift_columns(shift, over, inputs)
+    results, notes, described, summaries = [], [], [], []
     for place, item in enumerate(inputs):
         tell = _teller(progress, item.name, place, len(inputs))
-        one = OneInput(item, metrics, settings, columns, units, block_rows, tell)
+        one = OneInput(item, metrics, settings, columns, units, cells, block_rows, tell)
         results.append(one.result())
         notes += one.notes()
         described.append(_described(one))
+        summaries += [one.summary(over)] if cells else []
+    if shift and not cells:
+        summaries = [_across(inputs, results, over)]
     return Evaluation(
         version=_version(),
-        settings=_recorded(settings, metrics, columns, units),
+        settings=_recorded(settings, metrics, columns, units) | ({"shift": list(cells or COLUMNS)} if shift else {}),
         inputs=tuple(described),
         results=tuple(results),
         warnings=tuple(dict.fromkeys(notes)),
+        shift=tuple(summaries),
     )
+
+
+def _shift_columns(shift: bool | tuple[str, str], over: str, inputs: list[Input]) -> tuple[str, str] | None:
+    """The columns of type and severity, or None where each input says in its meta what it is."""
+    if over not in OVER:
+        raise UsageError("over", expected=" or ".join(OVER), came=f"got {show(over)}", do="mean is usual")
+    if not shift:
+        return None
+    if shift is True and all(set(COLUMNS) <= set(item.example.info.meta) for item in inputs):
+        return None
+    return COLUMNS if isinstance(shift, bool) else (str(shift[0]), str(shift[1]))
+
+
+def _across(inputs: list[Input], results: list[Result], over: str) -> Summary:
+    """Inputs as cells: the type and severity of each stand in its meta."""
+    cells = []
+    for item, result in zip(inputs, results, strict=True):
+        meta = item.example.info.meta
+        severity = float(severities_of(np.array([meta["severity"]]), "severity")[0])
+        cells.append(Cell.of("clean" if severity == 0 else meta["shift"], severity, item.n, result.metrics))
+    return Summary("all inputs", over, tuple(cells))
 
 
 def _teller(progress: Progress | None, name: str, place: int, total: int) -> Callable[[str, float], None]:

@@ -84,6 +84,9 @@ class Grouping:
     by: str
     names: list[Any]
     place: np.ndarray
+    specs: list[Spec]
+    """What is wanted of each group."""
+    intervals: bool = True
 
 
 @dataclass(frozen=True)
@@ -97,13 +100,15 @@ class Wanted:
     units: np.ndarray | None = None
     curves: bool = True
 
-    def record(self, block: Evaluated, threads: int | None) -> Any:
-        """The record of a block's rows, with what the metrics want beyond it."""
-        extras: frozenset[Hashable] = frozenset()
-        for spec in self.specs:
-            extras |= spec.metric.wanted(spec, self.example)
+    def record(self, block: Evaluated, threads: int | None, specs: list[Spec]) -> Any:
+        """The record of a block's rows, with what these metrics want beyond it."""
         with naming(block.info.origin, block.info.first_row):
-            return rows_of(block, extras, threads=threads, light=all(spec.metric.light for spec in self.specs))
+            light = all(spec.metric.light for spec in specs)
+            return rows_of(block, self.extras(specs), threads=threads, light=light)
+
+    def extras(self, specs: list[Spec]) -> frozenset[Hashable]:
+        """What these metrics want beyond the record."""
+        return frozenset().union(*(spec.metric.wanted(spec, self.example) for spec in specs))
 
     def wants(self, text: str) -> bool:
         """Whether this spec is among those wanted."""
@@ -132,7 +137,7 @@ class Part:
 
     def _add(self, block: Evaluated, start: int, threads: int | None) -> None:
         wanted = self.wanted
-        rows = wanted.record(block, threads)
+        rows = wanted.record(block, threads, wanted.specs)
         if wanted.units is not None:
             rows.units = wanted.units[start : start + block.n]
         self._notice(block, rows)
@@ -140,7 +145,7 @@ class Part:
         if wanted.curves and (not isinstance(block, Regression) or wanted.wants("pit")):
             self.curve.add(rows)
         for grouping, found in zip(wanted.groupings, self.groups, strict=True):
-            self._add_groups(grouping.place[start : start + block.n], found, block, rows)
+            self._add_groups(grouping, grouping.place[start : start + block.n], found, block, rows)
 
     def _notice(self, block: Evaluated, rows: Any) -> None:
         """Count what the user should know of."""
@@ -149,7 +154,8 @@ class Part:
             self.squares.add(rows.weights**2)
         if isinstance(block, Classification):
             self.like_probs = self.like_probs and block.like_probs()
-            self.lowest_label = min(self.lowest_label, 0 if block.labels is None else int(block.labels.min()))
+            if self.wanted.curves:  # what is noted is not asked for where values alone are
+                self.lowest_label = min(self.lowest_label, 0 if block.labels is None else int(block.labels.min()))
         if isinstance(block, Regression):
             self.met["crossing"] += block.crossing()
             if block.samples is not None and self.wanted.wants("dss"):
@@ -159,17 +165,21 @@ class Part:
         elif self.wanted.settings.intervals and self.wanted.wants("nll") and rows.log_label is not None:
             self.met["impossible"] += int(np.isneginf(rows.log_label).sum())
 
-    def _add_groups(self, place: np.ndarray, found: dict[int, Accumulated], block: Evaluated, rows: Any) -> None:
-        tables = any(extra.ndim > 1 for extra in rows.extras.values())  # of all rows of a block: made anew for some
+    def _add_groups(
+        self, grouping: Grouping, place: np.ndarray, found: dict[int, Accumulated], block: Evaluated, rows: Any
+    ) -> None:
+        wanted = self.wanted.extras(grouping.specs)
+        # tables of sums are of all rows of a block: they are made anew for some of them
+        tables = any(rows.extras[key].ndim > 1 for key in wanted if key in rows.extras)
         for group in np.unique(place).tolist():
             members = np.flatnonzero(place == group)
-            part = self.wanted.record(block[members], 1) if tables else take(rows, members)
+            part = self.wanted.record(block[members], 1, grouping.specs) if tables else take(rows, members)
             part.units = None if rows.units is None else rows.units[members]
-            self._group(found, group).add(part, self.wanted.settings.intervals)
+            self._group(grouping, found, group).add(part, self.wanted.settings.intervals and grouping.intervals)
 
-    def _group(self, found: dict[int, Accumulated], group: int) -> Accumulated:
+    def _group(self, grouping: Grouping, found: dict[int, Accumulated], group: int) -> Accumulated:
         if group not in found:
-            found[group] = Accumulated.of(self.wanted.specs, self.wanted.example)
+            found[group] = Accumulated.of(grouping.specs, self.wanted.example)
         return found[group]
 
     def merge(self, other: Part) -> None:
@@ -181,9 +191,9 @@ class Part:
         self.squares.merge(other.squares)
         self.like_probs &= other.like_probs
         self.lowest_label = min(self.lowest_label, other.lowest_label)
-        for mine, theirs in zip(self.groups, other.groups, strict=True):
+        for grouping, mine, theirs in zip(self.wanted.groupings, self.groups, other.groups, strict=True):
             for group, found in theirs.items():
-                self._group(mine, group).merge(found)
+                self._group(grouping, mine, group).merge(found)
 
     def n_eff(self) -> float | None:
         """(Σw)²/Σw², or None where every row counts once."""

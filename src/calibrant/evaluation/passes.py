@@ -6,15 +6,17 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import CalibrantError, UsageError, show, whole_number
-from calibrant.evaluation.choosing import Input, applicable
+from calibrant.evaluation.choosing import Input, applicable, main_metrics
+from calibrant.evaluation.multiplicity import corrected
 from calibrant.evaluation.parts import Grouping, Part, Tell, Wanted
 from calibrant.evaluation.result import Group, Result
+from calibrant.evaluation.shift import COLUMNS, Cell, Summary, severities_of
 from calibrant.kernels.jit import available_threads
 from calibrant.predictions import Classification, Evaluated, Note
 from calibrant.predictions.base import groups_of
@@ -22,6 +24,7 @@ from calibrant.predictions.classification import doubts
 from calibrant.predictions.files.stream import Stream
 from calibrant.predictions.regression import crossing_notes
 from calibrant.registry.estimate import Estimate, Settings
+from calibrant.registry.metric import Spec
 
 RENORMALISED_ABOVE = 1e-5
 MOST_GROUPS = 1000
@@ -36,6 +39,8 @@ class OneInput:
     settings: Settings
     by: list[str] = field(default_factory=list)
     units: str | None = None
+    shift: tuple[str, str] | None = None
+    """Columns of the type of shift and of its severity."""
     block_rows: int | None = None
     tell: Tell = lambda what, share: None
     seen: Part | None = None
@@ -43,13 +48,16 @@ class OneInput:
     def result(self, curves: bool = True) -> Result:
         """Read every block once, then reduce."""
         specs, skipped = applicable(self.wanted, self.source)
-        groupings = [self._grouping(column) for column in self.by]
-        wanted = Wanted(specs, self.source.example, self.settings, groupings, self._units(), curves)
+        of_groups = specs if self.wanted is not None else main_metrics(specs)
+        groupings = [self._grouping(column, of_groups) for column in self.by]
+        cells = [self._cells(of_groups)] if self.shift else []
+        wanted = Wanted(specs, self.source.example, self.settings, groupings + cells, self._units(), curves)
         self.seen = self._taken_in(wanted)
+        found = [corrected(list(self._groups(grouping, k))) for k, grouping in enumerate(groupings)]
         return Result(
             self.source.name,
             self.seen.all.estimates(self.settings, self.tell),
-            tuple(group for k, grouping in enumerate(groupings) for group in self._groups(grouping, k)),
+            tuple(group for groups in found for group in groups),
             self.seen.curve.columns() if curves else {},
             skipped,
         )
@@ -82,7 +90,7 @@ class OneInput:
         return np.unique(self.source.column(self.units), return_inverse=True)[1].ravel()
 
     # -------------------------------------------------------------------------------------- groups
-    def _grouping(self, column: str) -> Grouping:
+    def _grouping(self, column: str, specs: list[Spec]) -> Grouping:
         name, _, bins = column.partition(":")
         if bins and whole_number(bins) is None:
             raise UsageError(
@@ -100,7 +108,31 @@ class OneInput:
                 came=f"the column has {count} values" + (f" in {bins} ranges" if bins else ""),
                 do=f"cut it into ranges with {name}:10",
             )
-        return Grouping(column, *groups_of(values, name, int(bins) if bins else None))
+        return Grouping(column, *groups_of(values, name, int(bins) if bins else None), specs)
+
+    def _cells(self, specs: list[Spec]) -> Grouping:
+        """Every type of shift at every severity; clean rows are one cell, whatever their type is called."""
+        columns = self.shift or COLUMNS
+        severity = severities_of(self.source.column(columns[1]), columns[1])
+        kind = np.where(severity == 0, "clean", self.source.column(columns[0]).astype(str))
+        codes = [np.unique(column, return_inverse=True)[1].ravel() for column in (severity, kind)]
+        both = codes[0] * (int(codes[1].max()) + 1) + codes[1]
+        _, first, place = np.unique(both, return_index=True, return_inverse=True)
+        names = [(str(kind[k]), float(severity[k])) for k in first]
+        if len(names) > MOST_GROUPS:
+            said = f"at most {MOST_GROUPS} types and severities together"
+            raise UsageError("shift", expected=said, came=f"there are {len(names)}", do="name other columns")
+        return Grouping(",".join(columns), names, place.ravel(), specs, intervals=False)
+
+    def summary(self, over: str) -> Summary:
+        """The metrics over types of shift and severities, once the rows have gone by."""
+        grouping, found = self.seen.wanted.groupings[-1], self.seen.groups[-1]  # type: ignore[union-attr]
+        values = replace(self.settings, intervals=False)
+        cells = []
+        for k in sorted(found):
+            kind, severity = grouping.names[k]
+            cells.append(Cell.of(kind, severity, found[k].n, found[k].estimates(values)))
+        return Summary(self.source.name, over, tuple(cells))
 
     def _groups(self, grouping: Grouping, k: int) -> Iterator[Group]:
         for group, found in sorted(self.seen.groups[k].items()) if self.seen else ():

@@ -27,6 +27,8 @@ class Table:
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left: int = 1
+    breaks: frozenset[int] = frozenset()
+    """Rows that a new kind of rows begins with."""
 
 
 def text(table: Table, width: int = 80) -> str:
@@ -45,6 +47,7 @@ def text(table: Table, width: int = 80) -> str:
             cell = _fit(row[k], widths[k]).rstrip()
             blank = " " * (widths[k] - _columns(cell))
             aligned.append(cell + blank if k < table.left else blank + cell)
+        lines += [""] * (place - 1 in table.breaks)
         lines.append("  ".join(aligned).rstrip())
         if place == 0:
             lines.append("  ".join("─" * w for w in widths))
@@ -109,7 +112,9 @@ def latex(table: Table) -> str:
         r"\toprule",
     ]
     lines += [" & ".join(map(escape, table.heads)) + r" \\", r"\midrule"]
-    lines += [" & ".join(map(escape, row)) + r" \\" for row in table.rows]
+    for place, row in enumerate(table.rows):
+        lines += [r"\addlinespace"] * (place in table.breaks)
+        lines.append(" & ".join(map(escape, row)) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
@@ -121,6 +126,9 @@ def as_html(table: Table) -> str:
         scope = ' scope="col"' if tag == "th" else ""
         return first + "".join(f"<{tag}{scope}>{html.escape(plain(cell))}</{tag}>" for cell in row[1:])
 
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
+    body = "".join(
+        "</tbody><tbody>" * (place in table.breaks) + f"<tr>{cells(row, 'td')}</tr>"
+        for place, row in enumerate(table.rows)
+    )
     caption = f"<caption>{html.escape(plain(table.title))}</caption>" if table.title else ""
     return f"<table>{caption}<thead><tr>{cells(table.heads, 'th')}</tr></thead><tbody>{body}</tbody></table>"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.errors import FileError, UsageError, did_you_mean, plain, show
+from calibrant.evaluation.shift import Summary
 from calibrant.predictions.base import Note
 from calibrant.predictions.files.writing import atomic_write
 from calibrant.registry import parse
@@ -73,6 +74,8 @@ class Evaluation:
     inputs: tuple[Mapping[str, Any], ...]
     results: tuple[Result, ...]
     warnings: tuple[Note, ...] = ()
+    shift: tuple[Summary, ...] = ()
+    """Metrics over types of shift and severities, where they were asked for."""
 
     def __getitem__(self, key: str) -> Any:
         """The estimate of a metric where there is one input; the result of an input by name."""
@@ -99,7 +102,7 @@ class Evaluation:
             "inputs": [dict(item) for item in self.inputs],
             "results": [result.to_json() for result in self.results],
             "warnings": [vars(note) for note in self.warnings],
-        }
+        } | ({"shift": [summary.to_json() for summary in self.shift]} if self.shift else {})
 
     def dumps(self) -> str:
         """The contract's JSON as text."""
@@ -138,6 +141,7 @@ class Evaluation:
             inputs=tuple(data["inputs"]),
             results=tuple(_result(item) for item in data["results"]),
             warnings=tuple(Note(**item) for item in data["warnings"]),
+            shift=tuple(Summary.from_json(item) for item in data.get("shift", [])),
         )
 
     # ----------------------------------------------------------------------------------- display

@@ -10,13 +10,18 @@ from calibrant.errors import plain
 from calibrant.evaluation import rendering
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
+from calibrant.evaluation.shift import QUARTILES, Summary
 from calibrant.registry.estimate import Estimate
 
 ARROWS = {"lower": " ↓", "higher": " ↑"}
 GROUP_METRICS = ("accuracy", "mse", "mae", "nll", "crps", "interval_score", "pit", "brier", "ece", "entropy",
                  "mutual_information")  # fmt: skip
 MOST_GROUP_COLUMNS = 6
-FIELDS = ("value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value")
+MOST_TOGETHER = 12
+FALSE_DISCOVERIES = 0.05
+MARK = " *"
+"""Behind values of groups that stay significant when all groups are counted."""
+FIELDS = ("value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value", "detectable", "q_value")
 
 
 def number(value: float) -> str:
@@ -41,23 +46,66 @@ def main_table(evaluation: Evaluation, result: Result) -> Table:
     percent = f"{100 * float(evaluation.settings['level']):g} % interval"
     heads = ("metric", "value", percent) + (("if calibrated",) if nulls else ())
     rows = []
-    for spec, e in result.metrics.items():
+    specs = sorted(result.metrics, key=_family) if _long(result) else list(result.metrics)
+    for spec in specs:
+        e = result.metrics[spec]
         row = (spec + _arrow(spec), number(e.value), span(e.low, e.high))
         rows.append(row + ((span(e.null_low, e.null_high),) if nulls else ()))
-    return Table(_title(evaluation, result), heads, tuple(rows))
+    changes = {k for k in range(1, len(specs)) if _family(specs[k]) != _family(specs[k - 1])}
+    breaks = frozenset(changes) if _long(result) else frozenset()
+    return Table(_title(evaluation, result), heads, tuple(rows), breaks=breaks)
+
+
+def _long(result: Result) -> bool:
+    """Whether a table has so many rows that families of metrics are set apart."""
+    return len(result.metrics) > MOST_TOGETHER
+
+
+def _family(spec: str) -> int:
+    from calibrant.registry import family
+
+    return family(spec.partition("(")[0])
 
 
 def group_table(evaluation: Evaluation, result: Result, by: str) -> Table:
     """One row a group, the metrics that were asked for beside each other; of all, the main ones."""
     groups = [group for group in result.groups if group.by == by]
-    known = list(groups[0].metrics)
-    asked = evaluation.settings["metrics"] not in ("default", "all")
-    chosen = known if asked else [m for m in GROUP_METRICS if m in known] or known
-    left_out = len(chosen) - MOST_GROUP_COLUMNS if asked else 0
+    chosen = _chosen(evaluation, list(groups[0].metrics))
+    left_out = len(chosen) - MOST_GROUP_COLUMNS if evaluation.settings["metrics"] not in ("default", "all") else 0
     chosen = chosen[:MOST_GROUP_COLUMNS]
     rows = [(str(group.value), str(group.n), *(_or_blank(group.metrics.get(m)) for m in chosen)) for group in groups]
     title = f"by {by}" + (f" ({left_out} more in the JSON)" if left_out > 0 else "")
+    if any(cell.endswith(MARK) for row in rows for cell in row):
+        title += f"; {MARK.strip()} more than chance allows a calibrated model (q < {FALSE_DISCOVERIES:g})"
     return Table(title, (by, "n", *(m + _arrow(m) for m in chosen)), tuple(rows))
+
+
+def shift_tables(evaluation: Evaluation) -> list[Table]:
+    """A table a metric: its mean and quartiles over types of shift, severity by severity, and over all of them."""
+    return [
+        _shift_table(summary, spec)
+        for summary in evaluation.shift
+        for spec in _chosen(evaluation, summary.specs)[:MOST_GROUP_COLUMNS]
+    ]
+
+
+def _shift_table(summary: Summary, spec: str) -> Table:
+    rho = summary.rho(spec)
+    said = f"Spearman's ρ with severity {number(rho)}" if math.isfinite(rho) else "no rank correlation"
+    lines = [(f"{severity:g}", summary.at(spec, severity)) for severity in summary.severities]
+    lines.append(("all shifted", summary.shifted(spec)))
+    rows = tuple(
+        (name, str(int(found["types"])), *(number(found[key]) for key in ("mean", *QUARTILES))) for name, found in lines
+    )
+    types = f"{len(summary.types)} type{'s' * (len(summary.types) != 1)}"
+    title = f"{summary.input} · {spec}{_arrow(spec)} over {types} · {said}"
+    return Table(title, ("severity", "types", "mean", *QUARTILES), rows)
+
+
+def _chosen(evaluation: Evaluation, known: list[str]) -> list[str]:
+    """The metrics that were asked for; of all, the main ones."""
+    asked = evaluation.settings["metrics"] not in ("default", "all")
+    return known if asked else [m for m in GROUP_METRICS if m in known] or known
 
 
 def result_tables(evaluation: Evaluation, result: Result) -> list[Table]:
@@ -68,7 +116,8 @@ def result_tables(evaluation: Evaluation, result: Result) -> list[Table]:
 
 def tables(evaluation: Evaluation) -> list[Table]:
     """Every table of an evaluation, in order."""
-    return [table for result in evaluation.results for table in result_tables(evaluation, result)]
+    of_results = [table for result in evaluation.results for table in result_tables(evaluation, result)]
+    return of_results + shift_tables(evaluation)
 
 
 def remarks(evaluation: Evaluation) -> list[str]:
@@ -77,6 +126,10 @@ def remarks(evaluation: Evaluation) -> list[str]:
     out = []
     for result in evaluation.results:
         said = _skipped(result)
+        ece = result.metrics.get("ece")
+        if ece is not None and math.isfinite(ece.detectable):
+            name = f"of {plain(result.input)} " * several
+            out.append(f"{ece.n} rows {name}would show an ECE of {number(ece.detectable)} in four of five cases")
         if said:
             out.append(f"skipped{f' for {plain(result.input)}' * several}: {said}")
     return out + [f"note: {plain(note.message)}" for note in evaluation.warnings]
@@ -138,6 +191,8 @@ def _title(evaluation: Evaluation, result: Result) -> str:
         parts.append(f"{facts['members']} members")
     if "samples" in facts:
         parts.append(f"{facts['samples']} sample{'s' * (facts['samples'] > 1)}")
+    if "outside" in facts:
+        parts.append(f"{facts['outside']} from outside")
     if "classes" in facts:
         parts.append(f"{facts['classes']} classes")
     return " · ".join(parts)
@@ -150,4 +205,4 @@ def _arrow(spec: str) -> str:
 
 
 def _or_blank(e: Estimate | None) -> str:
-    return "" if e is None else number(e.value)
+    return "" if e is None else number(e.value) + MARK * (e.q_value < FALSE_DISCOVERIES)

@@ -23,18 +23,6 @@ class DetectionRows:
     extras: dict[Hashable, np.ndarray] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ScorePairs:
-    """(score, from outside)."""
-
-    def __call__(self, rows: DetectionRows) -> tuple[np.ndarray, np.ndarray]:
-        return rows.score, rows.outside
-
-    def chance(self, rows: DetectionRows) -> np.ndarray | None:
-        """Never asked for: a score is no probability."""
-        return None
-
-
 def detection_rows(detection: Detection) -> DetectionRows:
     """The record of all rows."""
     weights = None if detection.weights is None else detection.weights / detection.info.weight_unit

@@ -34,8 +34,15 @@ def uniforms(seed: int, purpose: int, replicate: int, n: int, start: int = 0) ->
     return (words(seed, purpose, replicate, n, start) + 0.5) * 2.0**-32
 
 
+def uniform_table(seed: int, purpose: int, replicates: int, n: int) -> np.ndarray:
+    """The uniform numbers (replicates, n) of all replicates."""
+    out = np.empty((replicates, n))
+    loops.fill_uniforms(*key_of(seed), np.uint32(purpose), out)
+    return out
+
+
 def normals(seed: int, purpose: int, replicates: int, n: int) -> np.ndarray:
     """Standard normal numbers (replicates, n), by inversion."""
     from scipy.special import ndtri
 
-    return ndtri(np.stack([uniforms(seed, purpose, r, n) for r in range(replicates)]))
+    return ndtri(uniform_table(seed, purpose, replicates, n))

@@ -32,10 +32,16 @@ def redraw_bins(
 ) -> np.ndarray:
     """Σ of the weights of hits in each bin (replicates, bins) when row i hits with probability[i]."""
     thresholds = np.minimum(probability * 2.0**32, 2.0**32 - 1).astype(np.uint32)
+    sums, work = np.zeros((replicates, n_bins)), replicates * len(bins)
+    if weights is None and (bins[1:] >= bins[:-1]).all():
+        lanes = np.zeros((-(-len(bins) // 4), 4), np.uint32)
+        lanes.ravel()[: len(bins)] = thresholds
+        edges = np.searchsorted(bins, np.arange(n_bins + 1))
+        in_order = (*key_of(seed), np.uint32(CONSISTENCY), np.ascontiguousarray(lanes.T), edges, sums)
+        over_rows(lambda a, b: loops.bernoulli_runs(*in_order, a, b), replicates, work, threads)
+        return sums
     weights = np.ones(len(bins)) if weights is None else weights
-    sums = np.zeros((replicates, n_bins))
     run = (*key_of(seed), np.uint32(CONSISTENCY), thresholds, bins.astype(np.int64), weights, sums)
-    work = replicates * len(bins)
     over_rows(lambda a, b: loops.bernoulli_bins(*run, a, b), replicates, work, threads)
     return sums
 

@@ -7,7 +7,7 @@ vote for the modal class, and each member's probability of k. Values are checked
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +16,15 @@ import numpy as np
 from calibrant.errors import ValuesError
 from calibrant.kernels.detection_rows import detection_rows
 from calibrant.kernels.jit import over_rows
+from calibrant.kernels.loops import classes as class_loops
 from calibrant.kernels.loops import extras as extra_loops
 from calibrant.kernels.loops import members as member_loops
 from calibrant.kernels.loops import softmax as loops
 from calibrant.kernels.loops import tiles
+from calibrant.kernels.pair_rows import BinaryRows, JudgedRows
 from calibrant.kernels.regression_rows import regression_rows
+from calibrant.kernels.tables import UnitTable
 from calibrant.predictions import Classification, Detection, Evaluated, Judged, Regression
-from calibrant.predictions.arrays import mean_over_members
 from calibrant.predictions.checking import SUM_TOLERANCE, check_scores
 
 NO_LABELS = np.empty(0, np.int64)
@@ -33,6 +35,7 @@ MEAN = "mean"
 MARGIN = "margin"
 RANK = "rank"
 PREDICTED_CLASS = ("predicted_class", 0)
+LIGHT = "classwise_light"
 
 
 @dataclass
@@ -54,7 +57,15 @@ class Rows:
     weights: np.ndarray | None = None
     units: np.ndarray | None = None
     deviation: float = 0.0
-    extras: dict[Hashable, np.ndarray] = field(default_factory=dict)
+    extras: dict[Hashable, Any] = field(default_factory=dict)
+
+    def pairs(self, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(confidence, correct), or (p_k, 1{label = k}) of a class that was wanted; other records leave their type."""
+        if k is not None:
+            return self.extras["class", k], self.extras["label", k]
+        if self.hit is None:
+            raise AttributeError("these rows carry no labels")
+        return self.confidence, self.hit
 
 
 def rows_of(
@@ -70,7 +81,8 @@ def rows_of(
     wanted: MARGIN, RANK, MEAN (the averaged prediction (N, C) of several members), ("class", k), which leaves p_k there
     and 1{label = k} under ("label", k), ("top_mass", k) and ("ranked", k), the probability of the k most probable
     classes and of the k-th, ("above", t), entries (E, 3) of class, p and 1{label} with p > t, and tables of sums in
-    units of 2⁻⁴⁰ as Python integers: ("classwise", bins) and PREDICTED_CLASS.
+    units of 2⁻⁴⁰: ("classwise", bins) with the layers Σw, Σwp, Σwp², Σwy, Σwpy (C, bins), ("classwise_light", bins)
+    with Σw, Σwp, Σwy, and PREDICTED_CLASS.
     """
     if isinstance(predictions, Judged):
         return _judged_rows(predictions)
@@ -78,6 +90,8 @@ def rows_of(
         return detection_rows(predictions)
     if isinstance(predictions, Regression):
         return regression_rows(predictions, wanted, threads=threads, block_rows=block_rows)
+    if light and _is_binary(predictions, wanted):
+        return _binary_rows(predictions, wanted, threads)
     return _Pass(predictions, wanted, threads, light).run(block_rows)
 
 
@@ -92,9 +106,11 @@ class _Pass:
         wide = p.scores.dtype.itemsize == 8
         shape = (p.members, p.n) if p.members > 1 else (0, 0)
         self.member_p = np.empty(shape, np.float64 if wide else np.float32)
-        self.extras: dict[Hashable, np.ndarray] = {}
+        self.extras: dict[Hashable, Any] = {}
         self.weights = None if p.weights is None else p.weights / p.info.weight_unit
         self.deviation = 0.0
+        alone = light and p.members == 1 and p.classes >= loops.PAD_BELOW
+        self.fused: Any = next((want for want in sorted(wanted, key=str) if alone and _is_classwise(want)), None)
 
     def run(self, block_rows: int | None) -> Rows:
         p = self.p
@@ -112,15 +128,13 @@ class _Pass:
         """Fill the record of one block; returns the single (n, C) prediction that extras are taken from."""
         p, (members, n, classes) = self.p, block.shape
         stop = start + n
-        labels = NO_LABELS if p.labels is None else p.labels[start:stop]
+        labels = self._labels(start, stop)
         whole = n == p.n
         out, pred = self.out if whole else np.empty((len(self.out), n)), self.predicted[start:stop]
         fault, is_probs = np.zeros(n, np.uint8), p.kind == "probs"
         mean = block[0]
         if members == 1:
-            run = (block[0], labels, is_probs, self.light, out, pred, fault)
-            single = tiles.narrow_rows if classes < loops.NARROW else loops.long_rows
-            over_rows(lambda a, b: single(*run, a, b), n, block.size, self.threads)
+            self._single(start, block[0], labels, out, pred, fault)
         else:
             mean = np.empty((n, classes) if extra else (0, 0), block.dtype)
             member_p = self.member_p if whole else np.empty((members, n), block.dtype)
@@ -135,6 +149,23 @@ class _Pass:
         if p.labels is not None:
             self.hit[start:stop] = pred == labels
         return mean
+
+    def _single(self, start: int, scores: np.ndarray, labels: np.ndarray, *out: np.ndarray) -> None:
+        """The record of a block of one model; the class-wise table with it, in a light pass of very many classes."""
+        (n, classes), is_probs = scores.shape, self.p.kind == "probs"
+        if self.fused is None:
+            single = tiles.narrow_rows if classes < loops.NARROW else loops.long_rows
+            run = (scores, labels, is_probs, self.light, *out)
+            over_rows(lambda a, b: single(*run, a, b), n, scores.size, self.threads)
+            return
+        bins, weights = self.fused[1], self._weights(start, start + n)
+        table = self._summed(
+            (len(extra_loops.LIGHT_LAYERS) if self.fused[0] == LIGHT else extra_loops.LAYERS, classes, bins),
+            n,
+            scores.size,
+            lambda table, a, b: class_loops.class_rows(scores, labels, is_probs, weights, bins, table, *out, a, b),
+        )
+        self._add_table(self.fused, table)
 
     def _check(self, start: int, block: np.ndarray, out: np.ndarray, fault: np.ndarray) -> None:
         """Refuse what the kind forbids, in the words of `predictions.checking`."""
@@ -175,7 +206,7 @@ class _Pass:
         return self.p.members > 1 or self.p.kind == "probs"
 
     def _extra(self, start: int, scores: np.ndarray) -> None:
-        for want in self.wanted:
+        for want in self.wanted - {self.fused}:
             if want == PREDICTED_CLASS:
                 self._by_predicted_class(start, scores)
             elif isinstance(want, tuple) and want[0] == "clip":
@@ -202,7 +233,10 @@ class _Pass:
 
     def _class_probability(self, want: tuple[str, int], start: int, scores: np.ndarray) -> None:
         column = scores[:, want[1]].astype(np.float64)
-        if self._is_probs:
+        if self.p.scores.shape[2] == 1 and self.p.kind == "probs" and self.p.members == 1:
+            one = self.p.scores[0, start : start + len(scores), 0].astype(np.float64)
+            value = one if want[1] == 1 else 1.0 - one
+        elif self._is_probs:
             value = column / scores.sum(axis=1, dtype=np.float64)
         else:
             value = np.exp(column - self.out[loops.LSE, start : start + len(scores)])
@@ -253,13 +287,14 @@ class _Pass:
             np.add.at(table[1], (pred[part], label[part]), np.rint(w[part] * extra_loops.FIXED).astype(np.int64))
             self._add_table(PREDICTED_CLASS, table.astype(object))
 
-    def _add_table(self, want: Hashable, table: np.ndarray) -> None:
-        self.extras[want] = self.extras[want] + table if want in self.extras else table
+    def _add_table(self, want: Hashable, table: np.ndarray | UnitTable) -> None:
+        held: Any = self.extras.get(want, 0)
+        self.extras[want] = held + table
 
     def _runner_up(self, start: int, scores: np.ndarray) -> None:
         n = len(scores)
         stop = start + n
-        labels = NO_LABELS if self.p.labels is None else self.p.labels[start:stop]
+        labels = self._labels(start, stop)
         second, rank = np.empty(n), np.zeros(n, np.int64)
         run = (scores, self.predicted[start:stop], labels, second, rank)
         over_rows(lambda a, b: extra_loops.runner_up_and_rank(*run, a, b), n, scores.size, self.threads)
@@ -270,23 +305,37 @@ class _Pass:
         self.extras.setdefault(RANK, np.empty(self.p.n, np.int64))[start:stop] = rank
 
     def _classwise(self, want: tuple[str, int], start: int, scores: np.ndarray) -> None:
+        """The table of a block, from its scores and its record; a light one is part of the other."""
         n, classes = scores.shape
         stop, bins = start + n, want[1]
-        labels = NO_LABELS if self.p.labels is None else self.p.labels[start:stop]
-        weights = np.empty(0) if self.weights is None else self.weights[start:stop]
+        sums = extra_loops.narrow_classwise if classes < loops.NARROW else extra_loops.classwise
+        run = (scores, self._is_probs, self.predicted[start:stop], self.out[loops.CONFIDENCE, start:stop])
+        labels, weights = self._labels(start, stop), self._weights(start, stop)
+        table = self._summed(
+            (extra_loops.LAYERS, classes, bins),
+            n,
+            scores.size,
+            lambda table, a, b: sums(*run, labels, weights, bins, table, a, b),
+        )
+        self._add_table(want, table[extra_loops.LIGHT_LAYERS] if want[0] == LIGHT else table)
+
+    def _summed(self, shape: tuple[int, ...], n: int, elements: int, add: Callable[..., None]) -> UnitTable:
+        """The sum of tables that `add(table, start, stop)` fills."""
         tables: list[np.ndarray] = []
 
         def work(a: int, b: int) -> None:
             for first in range(a, b, 1 << 21):  # integers of 2⁻⁴⁰ would overflow beyond
-                table = np.zeros((extra_loops.LAYERS, classes, bins), np.int64)
-                tables.append(table)
-                extra_loops.classwise(
-                    scores, self._is_probs, self.predicted[start:stop], self.out[loops.CONFIDENCE, start:stop],
-                    labels, weights, bins, table, first, min(b, first + (1 << 21)),
-                )  # fmt: skip
+                tables.append(np.zeros(shape, np.int64))
+                add(tables[-1], first, min(b, first + (1 << 21)))
 
-        over_rows(work, n, scores.size, self.threads)
-        self._add_table(want, np.sum([table.astype(object) for table in tables], axis=0))
+        over_rows(work, n, elements, self.threads)
+        return sum(map(UnitTable.of, tables), start=0)  # type: ignore[return-value]
+
+    def _labels(self, start: int, stop: int) -> np.ndarray:
+        return NO_LABELS if self.p.labels is None else self.p.labels[start:stop]
+
+    def _weights(self, start: int, stop: int) -> np.ndarray:
+        return np.empty(0) if self.weights is None else self.weights[start:stop]
 
     def _rows(self) -> Rows:
         p, out = self.p, self.out
@@ -310,31 +359,27 @@ class _Pass:
         )
 
 
-def _judged_rows(judged: Judged) -> Rows:
-    """A judged answer is a binary problem: right or wrong, P(right) = confidence."""
-    members = judged.confidence.astype(np.float64)
-    c = mean_over_members(members)
-    hit = None if judged.correct is None else judged.correct.astype(np.float64)
-    label_p = None if hit is None else np.where(hit == 1, c, 1.0 - c)
-    with np.errstate(divide="ignore"):
-        log_label = None if label_p is None else np.log(label_p)
-    many = judged.members > 1
-    return Rows(
-        n=judged.n,
-        confidence=c,
-        predicted=np.ones(judged.n, np.int32),
-        entropy=_binary_entropy(c),
-        sum_squares=c**2 + (1.0 - c) ** 2,
-        label_p=label_p,
-        log_label=log_label,
-        hit=hit,
-        expected_entropy=mean_over_members(_binary_entropy(members)) if many else None,
-        member_p=members if many else None,
-        weights=None if judged.weights is None else judged.weights / judged.info.weight_unit,
-    )
+def _is_classwise(want: Hashable) -> bool:
+    return isinstance(want, tuple) and want[0] in ("classwise", LIGHT)
 
 
-def _binary_entropy(p: np.ndarray) -> np.ndarray:
-    from scipy.special import entr
+def _judged_rows(judged: Judged) -> JudgedRows:
+    weights = None if judged.weights is None else judged.weights / judged.info.weight_unit
+    return JudgedRows(judged.n, judged.confidence, judged.correct, weights)
 
-    return entr(p) + entr(1.0 - p)
+
+def _is_binary(p: Classification, wanted: frozenset[Hashable]) -> bool:
+    """Whether P(class 1) of one model is all that is given, and no more than classes is wanted; NaN is for the pass."""
+    classes = all(isinstance(want, tuple) and want[0] == "class" for want in wanted) and wanted
+    one = p.scores.shape[0] == p.scores.shape[2] == 1 and p.kind == "probs" and p.label_probs is None
+    native = p.scores.dtype in (np.float32, np.float64) and p.scores.dtype.isnative
+    return bool(one and classes and native and not np.isnan(p.scores.min()))
+
+
+def _binary_rows(p: Classification, wanted: frozenset[Hashable], threads: int | None) -> BinaryRows:
+    def whole(scores: np.ndarray, labels: np.ndarray | None) -> Rows:
+        part = Classification.build(p.kind, scores, labels, check=False)
+        return _Pass(part, wanted, threads, light=True).run(None)
+
+    weights = None if p.weights is None else p.weights / p.info.weight_unit
+    return BinaryRows(p.n, np.ascontiguousarray(p.scores.reshape(-1)), p.labels, whole, weights)

@@ -8,14 +8,14 @@ from functools import cache, lru_cache
 from calibrant.errors import UsageError, did_you_mean, show
 from calibrant.registry.metric import Metric, Option, Spec
 
-__all__ = ["Metric", "Option", "Spec", "default_specs", "metrics", "parse", "split"]
+__all__ = ["Metric", "Option", "Spec", "default_specs", "families", "family", "metrics", "parse", "split"]
 
 PATTERN = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
 
 
 @cache
-def metrics() -> dict[str, Metric]:
-    """Every metric by name, in the order in which tables show them."""
+def families() -> tuple[tuple[Metric, ...], ...]:
+    """Every metric, those of a kind together, in the order in which tables show them."""
     from calibrant.registry import (
         bin_free,
         calibration,
@@ -30,9 +30,20 @@ def metrics() -> dict[str, Metric]:
         validators,
     )
 
-    errors = (calibration, bin_free, classwise_errors, validators)
-    families = (proper, *errors, ranking, selective, uncertainty, decompositions, regression, detection)
-    return {metric.name: metric for family in families for metric in family.METRICS}
+    errors = (calibration.METRICS + bin_free.METRICS, classwise_errors.METRICS, validators.METRICS)
+    others = (ranking, selective, uncertainty, decompositions, regression, detection)
+    return (proper.METRICS, *errors, *(family.METRICS for family in others))
+
+
+@cache
+def metrics() -> dict[str, Metric]:
+    """Every metric by name, in the order in which tables show them."""
+    return {metric.name: metric for family in families() for metric in family}
+
+
+def family(name: str) -> int:
+    """The place of the metric's kind among the families."""
+    return next(place for place, family in enumerate(families()) if any(metric.name == name for metric in family))
 
 
 def find(name: str) -> Metric:

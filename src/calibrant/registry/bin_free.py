@@ -10,16 +10,18 @@ from calibrant.calibration.density import kde_tce
 from calibrant.calibration.kernel import mmce, weighted_mmce
 from calibrant.calibration.smooth import smooth_ece
 from calibrant.calibration.sweep import sweep_ece
+from calibrant.kernels.ks import ks as exact_ks
 from calibrant.predictions import Classification, Judged
 from calibrant.registry.calibration import BROECKER, LABELS, UNION
+from calibrant.registry.kept import KeptPairs
 from calibrant.registry.metric import Metric, Option, Spec
 from calibrant.registry.pairs import OF, pairs_of, wanted_class
 from calibrant.registry.runs_error import OfRuns, runs_error
 from calibrant.registry.sharing import Reduced
 
 ALONG = f"{UNION} along 30 cells of equal mass"
-MANY_GRID, COARSE_GRID = 512, 128
-"""Points of the grid on which redrawn outcomes are smoothed, and those of a few cells."""
+MANY_GRID, COARSE_GRID, MANY_TOLERANCE = 512, 64, 1e-4
+"""Points of the grid on which redrawn outcomes are smoothed, and those of a few cells; and how exactly."""
 DENSITY_GRID = 1 << 11
 
 
@@ -51,6 +53,12 @@ def _plain(of_runs: OfRuns, **settings: Any) -> Any:
         return runs_error(pairs_of(spec, predictions), of_runs, **settings)
 
     return accumulate
+
+
+def _ks(state: KeptPairs) -> float:
+    """Without sorting every row."""
+    p, y, w, _ = state.given()
+    return exact_ks(p, y, w, threads=1)
 
 
 def _mmce(spec: Spec, predictions: Classification | Judged) -> Reduced:
@@ -108,7 +116,7 @@ METRICS = (
         bias="Biased upwards like |mean of N terms|: by less than binned errors, and hardly with n once there is "
         "something to see. Gaps of opposite sign at neighbouring p cancel.",
         interval=ALONG,
-        accumulate=_plain(ks),
+        accumulate=_plain(ks, value=_ks),
     ),
     _entry(
         "mmce",
@@ -131,7 +139,9 @@ METRICS = (
         "calibration within constant factors.",
         interval=ALONG,
         accumulate=_plain(
-            smooth_ece, of_many=partial(smooth_ece, grid=MANY_GRID), of_coarse=partial(smooth_ece, grid=COARSE_GRID)
+            smooth_ece,
+            of_many=partial(smooth_ece, grid=MANY_GRID, tolerance=MANY_TOLERANCE),
+            of_coarse=partial(smooth_ece, grid=COARSE_GRID, tolerance=MANY_TOLERANCE),
         ),
     ),
 )

@@ -41,10 +41,21 @@ class BinnedPairs:
 
     def add(self, rows: Rows, spread: bool = True) -> None:
         """Take in more rows."""
-        chance = self.pairs.chance(rows) if spread else None
+        if not spread:
+            self._add_values(rows)
+            return
+        chance = self.pairs.chance(rows)
         p, y, w, units, chance = counting(rows.weights, *self.pairs(rows), rows.weights, rows.units, chance)
         self.n += rows.n
-        self.add_pairs(p, y, w, units, equal_width(p, self.bins), spread, chance)
+        self.add_pairs(p, y, w, units, equal_width(p, self.bins), True, chance)
+
+    def _add_values(self, rows: Rows) -> None:
+        """Take in what the value alone needs, in one pass over the pairs."""
+        p, y, w = counting(rows.weights, *self.pairs.given(rows), rows.weights)
+        self.n += rows.n
+        if self.sums is None:
+            self.sums = BinSums(self.bins, spread=False)
+        self.sums.add_width(p, y, w, 1)
 
     def add_pairs(
         self,

@@ -12,7 +12,7 @@ from calibrant.predictions import Classification, Judged
 from calibrant.registry.binned_error import MakeStatistic, binned_error
 from calibrant.registry.kept import mass_binned_error
 from calibrant.registry.metric import Metric, Option, Spec
-from calibrant.registry.pairs import OF, ErrorPairs, Pairs, RankedPairs, TopMassPairs, pairs_of, wanted_class
+from calibrant.registry.pairs import OF, Pairs, RankedPairs, TopMassPairs, UncertaintyPairs, pairs_of, wanted_class
 from calibrant.registry.sharing import Reduced
 
 LABELS = frozenset({"labels"})
@@ -187,7 +187,7 @@ UCE = Metric(
     merge="exact",
     interval=UNION,
     options=(BINS,),
-    accumulate=lambda spec, predictions: over_bins(spec, ErrorPairs(getattr(predictions, "classes", 2)), 1.0),
+    accumulate=lambda spec, predictions: over_bins(spec, UncertaintyPairs(getattr(predictions, "classes", 2)), 1.0),
 )
 
 METRICS = (ECE, MCE, TCE, TOP_K_ECE, UCE)

@@ -17,9 +17,9 @@ from calibrant.calibration.binned import SHRINKAGE_ROWS
 from calibrant.calibration.cells import redraw
 from calibrant.calibration.inversion import replicates_for, union_of_inversions
 from calibrant.calibration.norms import Statistic
-from calibrant.intervals import NONE
 from calibrant.kernels.loops.extras import FIXED
 from calibrant.kernels.rows import Rows
+from calibrant.kernels.tables import UnitTable
 from calibrant.registry.binned_error import null_facts
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.sharing import Reduced
@@ -110,33 +110,33 @@ class Cells:
         return (drawn - self.p) / self.mass
 
 
-def cells_of_table(table: np.ndarray) -> Cells:
-    """The cells that have rows of a class-wise table[layer, class, bin]; of two classes, those of the second, twice."""
-    values = np.asarray(table, object).astype(np.float64) / FIXED
-    mass = float(values[0, 0].sum())
-    copies = 2 if values.shape[1] == 2 else 1
-    if copies == 2:
-        values = values[:, 1:]
+def cells_of_table(table: UnitTable) -> tuple[Cells, Cells]:
+    """The cells that have rows of a class-wise table[layer, class, bin], and those that are drawn.
+
+    Of two classes these are the second's, twice; at the edges of bins the two do not mirror each other quite.
+    """
+    values = table.astype(np.float64) / FIXED
+    mass, two = float(values[0, 0].sum()), values.shape[1] == 2
     flat = values.reshape(len(values), -1)
-    return Cells.of(list(flat[:, flat[0] > 0]), mass, copies)
+    drawn = values[:, 1] if two else flat
+    return (
+        Cells.of(list(flat[:, flat[0] > 0]), mass),
+        Cells.of(list(drawn[:, drawn[0] > 0]), mass, copies=2 if two else 1),
+    )
 
 
 def classwise_error(
-    cells: Cells, n: int, make: Callable[[Cells], Statistic], settings: Settings, plain: bool, top: float
+    cells: Cells, value: float, n: int, statistic: Statistic, settings: Settings, top: float
 ) -> Estimate:
-    """The error with its interval and null band; `plain`: no weights and no units, which these do not know."""
-    statistic = make(cells)
-    value = float(statistic(cells.signed))
-    if not settings.intervals or not plain or not len(cells.p):
+    """The error with its interval and null band, from the cells that are drawn."""
+    if not len(cells.p):
         return Estimate.of(value, n)
     gaps = cells.null_gaps(settings)
-    null = null_facts(statistic, gaps, cells.share, value, settings)
-    interval = NONE
-    if np.isfinite(value):
-        interval = union_of_inversions(
-            cells.signed, cells.share, cells.variance(), statistic,
-            level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=null["null_high"],
-        )  # fmt: skip
+    null = null_facts(statistic, gaps, cells.share, float(statistic(cells.signed)), settings)
+    interval = union_of_inversions(
+        cells.signed, cells.share, cells.variance(), statistic,
+        level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=null["null_high"],
+    )  # fmt: skip
     return Estimate.of(value, n, interval, settings, (0.0, top), **null)
 
 

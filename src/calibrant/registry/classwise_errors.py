@@ -41,9 +41,12 @@ def _of_table(state: Table, settings: Settings, power: float, divisor: int) -> E
         factor = (cells.copies / divisor) ** (1.0 / power)
         return lambda signed: factor * plain(signed)
 
-    plain = not (state.weighted or state.by_unit)
+    cells, drawn = cells_of_table(state.table)
+    value = float(make(cells)(cells.signed))
+    if not settings.intervals or state.weighted or state.by_unit:
+        return Estimate.of(value, state.n)
     top = 2.0 ** (1.0 / power) if divisor == 1 else 1.0
-    return classwise_error(cells_of_table(state.table), state.n, make, settings, plain, top)
+    return classwise_error(drawn, value, state.n, make(drawn), settings, top)
 
 
 CWCE = Metric(
@@ -111,22 +114,18 @@ def _tace(spec: Spec, predictions: Classification) -> Reduced:
 def _of_entries(state: Entries, settings: Settings, spec: Spec, classes: int) -> Estimate:
     cells, kept, of_class = state.cells(int(spec["bins"]))
     divisor = classes * (int(spec["bins"]) if spec["printed"] else 1)
+    scale = (state.n / kept if spec["weights"] == "kept" else np.ones(len(kept))) / divisor
 
-    def make(chosen: np.ndarray, copies: float) -> Statistic:
-        scale = copies * (state.n / kept[chosen] if spec["weights"] == "kept" else np.ones(len(chosen))) / divisor
+    def make(scale: np.ndarray) -> Statistic:
         return lambda signed: np.abs(signed * scale).sum(axis=-1)
 
-    everything = np.arange(len(kept))
-    value = float(make(everything, 1.0)(cells.signed))
+    value = float(make(scale)(cells.signed))
     if not settings.intervals or state.by_unit:
         return Estimate.of(value, state.n)
-    mirrored = classes == 2
-    chosen = np.flatnonzero(of_class == 1) if mirrored and (of_class == 1).any() else everything
-    part = cells.take(chosen)
-    found = classwise_error(
-        part, state.n, lambda _: make(chosen, 2.0 if len(chosen) < len(everything) else 1.0), settings, True, 1.0
-    )
-    return found.with_value(value)
+    if classes == 2 and (of_class == 1).any():  # the gaps of two classes mirror each other: one is drawn, and doubled
+        second = np.flatnonzero(of_class == 1)
+        cells, scale = cells.take(second), 2.0 * scale[second]
+    return classwise_error(cells, value, state.n, make(scale), settings, 1.0)
 
 
 def _tace_refuses(spec: Spec, predictions: Classification) -> str | None:

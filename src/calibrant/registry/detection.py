@@ -7,16 +7,23 @@ from functools import partial
 
 from calibrant import intervals
 from calibrant.detection.ranking import Scores, detection_replicates, detection_scores
-from calibrant.kernels.detection_rows import ScorePairs
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.kept import KeptPairs, kept, replicates_of_rows, too_few
 from calibrant.registry.metric import Metric, Option, Spec
-from calibrant.registry.pairs import INFINITE
+from calibrant.registry.pairs import INFINITE, ScorePairs
 from calibrant.registry.sharing import Reduced
 
 HENDRYCKS = "Hendrycks & Gimpel (2017), ICLR 5"
 LIANG = "Liang, Li & Srikant (2018), ICLR 6"
 KRISHNAN = "Krishnan & Tickoo (2020), NeurIPS 33: 18237-18248"
+INTERVALS = {
+    "auroc": "DeLong on the logit scale; Poisson bootstrap with weights or units",
+    "detection_accuracy": "Poisson bootstrap, reflected; covers 92 to 94 %, and less near ½ (86 % at 0.56)",
+}
+BIASES = {
+    "detection_accuracy": "Biased upwards: the best of many thresholds, chosen on the same rows.",
+    "wasserstein": "Biased upwards where both samples are alike: it is never negative.",
+}
 PLACE = {name: place for place, name in enumerate(Scores._fields)}
 
 
@@ -36,6 +43,9 @@ def _reduce(state: KeptPairs, settings: Settings, name: str, level: float, top: 
             score, outside, w, units, replicates=replicates, seed=settings.seed, threads=settings.threads, level=level
         ),
     )
+    if name == "detection_accuracy":
+        interval = intervals.reflected(value, drawn[:, PLACE[name]], settings.level)
+        return Estimate.of(value, state.n, interval, settings, (0.5, top))
     interval = intervals.percentile(drawn[:, PLACE[name]], settings.level)
     return Estimate.of(value, state.n, interval, settings, (0.0, top))
 
@@ -59,11 +69,9 @@ def _entry(name: str, title: str, definition: str, reference: str, direction: st
         tasks=frozenset({"detection"}),
         cost="sort",
         merge="rows",
-        interval="DeLong on the logit scale; Poisson bootstrap with weights or units"
-        if name == "auroc"
-        else "Poisson bootstrap",
+        interval=INTERVALS.get(name, "Poisson bootstrap"),
         options=(level,) if name == "fpr95" else (),
-        bias="Biased upwards where both samples are alike: it is never negative." if name == "wasserstein" else "",
+        bias=BIASES.get(name, ""),
         comparable=name != "wasserstein",
         accumulate=accumulate,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from calibrant.intervals import NONE, Interval
@@ -58,10 +58,6 @@ class Estimate:
         level = settings.level if settings and interval.method != "none" else math.nan
         value = math.nan if math.isnan(value) else float(value)  # one NaN, so that equal estimates are equal
         return cls(value, int(n), low, high, level, interval.method, **null)
-
-    def with_value(self, value: float) -> Estimate:
-        """The same with a value that was found more exactly."""
-        return replace(self, value=value)
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an evaluation file: numbers that are not finite are left out, the value is explained."""

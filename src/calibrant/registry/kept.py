@@ -47,11 +47,13 @@ class KeptPairs:
     def add(self, rows: Rows, spread: bool = True) -> None:
         """Take in more rows."""
         del spread
-        p, y, w, units = counting(rows.weights, *self.pairs(rows), rows.weights, rows.units)
+        p, y, w, units = counting(rows.weights, *self.pairs.given(rows), rows.weights, rows.units)
         self.n += rows.n
         self.made.clear()
         self.p.append(np.array(p))  # a view would keep all of its record alive
-        self.y.append(y.astype(bool) if ((y == 0) | (y == 1)).all() else y)  # an eighth of the memory
+        if y.dtype != bool and ((y == 0) | (y == 1)).all():
+            y = y.astype(bool)  # an eighth of the memory
+        self.y.append(y)
         self.w.append(w)
         self.units.append(units)
 
@@ -64,8 +66,12 @@ class KeptPairs:
 
     def arrays(self) -> Arrays:
         """p, y, weights and units of all rows seen."""
-        y = [part.astype(np.float64) for part in self.y]
-        parts = (self.p, y, self.w, self.units)
+        p, y, w, units = self.given()
+        return np.asarray(p, np.float64), np.asarray(y, np.float64), w, units
+
+    def given(self) -> Arrays:
+        """The same, of the type they came in."""
+        parts = (self.p, self.y, self.w, self.units)
         return tuple(_joined(part) for part in parts)  # type: ignore[arg-type, return-value]
 
     @property

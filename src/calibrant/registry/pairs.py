@@ -5,46 +5,53 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from calibrant.kernels.detection_rows import DetectionRows
 from calibrant.kernels.rows import RANK, Rows
 from calibrant.predictions import Classification, Judged
 from calibrant.registry.metric import Option, Spec
 from calibrant.scores import proper
+from calibrant.scores.uncertainty import ROW_SCORES
 
 CLASSES = frozenset({"classification"})
 INFINITE = math.inf
 OF = Option("of", "top", "the pairs: top = (confidence, correct), or a class by name or number")
 
 
-class Pairs(Protocol):
-    """The p and y of each row, and the probability of y = 1 if the predictions are right, where that is not p."""
+class Pairs:
+    """The p and y of each row; equal settings make equal pairs."""
 
     def __call__(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
-        """p and y (N,)."""
-        ...
+        """p and y (N,), in float64."""
+        raise NotImplementedError
+
+    def given(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The same of whatever type they came in, where that saves time."""
+        return self(rows)
 
     def chance(self, rows: Any) -> np.ndarray | None:
         """P(y = 1) (N,) if the predictions are right; None where it is p."""
-        ...
+        del rows
+        return None
 
 
 @dataclass(frozen=True)
-class TopPairs:
+class TopPairs(Pairs):
     """(confidence, correct)."""
 
     def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         return rows.confidence, proper.accuracy(rows)
 
-    def chance(self, rows: Rows) -> np.ndarray | None:
-        """As p says."""
-        return None
+    def given(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """As they came."""
+        return rows.pairs()
 
 
 @dataclass(frozen=True)
-class ClassPairs:
+class ClassPairs(Pairs):
     """(p_k, 1{label = k})."""
 
     k: int
@@ -52,13 +59,13 @@ class ClassPairs:
     def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         return rows.extras["class", self.k], rows.extras["label", self.k]
 
-    def chance(self, rows: Rows) -> np.ndarray | None:
-        """As p says."""
-        return None
+    def given(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """As they came."""
+        return rows.pairs(self.k)
 
 
 @dataclass(frozen=True)
-class TopMassPairs:
+class TopMassPairs(Pairs):
     """(mass of the k most probable classes, label is among them)."""
 
     k: int
@@ -66,13 +73,9 @@ class TopMassPairs:
     def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         return rows.extras["top_mass", self.k], (rows.extras[RANK] < self.k).astype(np.float64)
 
-    def chance(self, rows: Rows) -> np.ndarray | None:
-        """As p says."""
-        return None
-
 
 @dataclass(frozen=True)
-class RankedPairs:
+class RankedPairs(Pairs):
     """(probability of the k-th most probable class, label is that class)."""
 
     k: int
@@ -80,13 +83,9 @@ class RankedPairs:
     def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         return rows.extras["ranked", self.k], (rows.extras[RANK] == self.k - 1).astype(np.float64)
 
-    def chance(self, rows: Rows) -> np.ndarray | None:
-        """As p says."""
-        return None
-
 
 @dataclass(frozen=True)
-class ErrorPairs:
+class UncertaintyPairs(Pairs):
     """(entropy/log C, wrong); a right prediction is wrong with probability 1 − confidence, not with its entropy."""
 
     classes: int
@@ -97,6 +96,24 @@ class ErrorPairs:
     def chance(self, rows: Rows) -> np.ndarray | None:
         """One minus the confidence."""
         return 1.0 - rows.confidence
+
+
+@dataclass(frozen=True)
+class ErrorPairs(Pairs):
+    """(a row's uncertainty by name, wrong)."""
+
+    score: str
+
+    def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        return ROW_SCORES[self.score].of(rows), 1.0 - proper.accuracy(rows)
+
+
+@dataclass(frozen=True)
+class ScorePairs(Pairs):
+    """(score, from outside)."""
+
+    def __call__(self, rows: DetectionRows) -> tuple[np.ndarray, np.ndarray]:
+        return rows.score, rows.outside
 
 
 def of_class(spec: Spec, predictions: Classification | Judged) -> int | None:

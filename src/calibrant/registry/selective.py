@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,13 +12,12 @@ import numpy as np
 from calibrant import intervals
 from calibrant.detection import accuracy_uncertainty as avu
 from calibrant.detection.selective import selective_areas, selective_replicates
-from calibrant.kernels.rows import Rows
 from calibrant.predictions import Classification, Judged
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.kept import KeptPairs, kept, ranking, replicates_of_rows, too_few
 from calibrant.registry.metric import NEEDS, Metric, Option, Spec
+from calibrant.registry.pairs import ErrorPairs
 from calibrant.registry.sharing import Reduced
-from calibrant.scores import proper
 from calibrant.scores.uncertainty import BOTH, ROW_SCORES
 
 GEIFMAN = "Geifman, Uziel & El-Yaniv (2019), ICLR 7"
@@ -28,20 +26,6 @@ HENDRYCKS = "Hendrycks & Gimpel (2017), ICLR 5"
 NADEEM = "Nadeem, Zucker & Hanczar (2009), MLSB, PMLR 8: 65-81"
 CHOICES = tuple(name for name, score in ROW_SCORES.items() if score.tasks & BOTH)
 BOOTSTRAP = "Poisson bootstrap"
-
-
-@dataclass(frozen=True)
-class ErrorPairs:
-    """(uncertainty, wrong)."""
-
-    score: str
-
-    def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        return ROW_SCORES[self.score].of(rows), 1.0 - proper.accuracy(rows)
-
-    def chance(self, rows: Rows) -> np.ndarray | None:
-        """Never asked for: an uncertainty need not be a probability."""
-        return None
 
 
 def score_option(default: str) -> Option:

@@ -10,7 +10,7 @@ from pathlib import Path
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
 from calibrant.evaluation.result import Evaluation, Result
-from calibrant.evaluation.tables import group_table, main_table
+from calibrant.evaluation.tables import group_table, main_table, shift_tables
 from calibrant.predictions.files.writing import atomic_write
 from calibrant.registry import find
 
@@ -40,6 +40,9 @@ def write_page(evaluation: Evaluation, path: str | Path, title: str = "Calibrant
 def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
     """The page as text."""
     sections = "".join(_section(evaluation, result) for result in evaluation.results)
+    if evaluation.shift:
+        summaries = "".join(rendering.as_html(table) for table in shift_tables(evaluation))
+        sections += f"<section><h2>Under shift</h2>{summaries}</section>"
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
@@ -57,6 +60,8 @@ def _section(evaluation: Evaluation, result: Result) -> str:
         parts.append(_reliability(result.curves["reliability"]))
     if "pit" in result.curves:
         parts.append(_pit(result.curves["pit"]))
+    if "scores" in result.curves:
+        parts.append(_scores(result.curves["scores"]))
     for by in dict.fromkeys(group.by for group in result.groups):
         parts.append(rendering.as_html(group_table(evaluation, result, by)))
     if result.skipped:
@@ -128,6 +133,34 @@ def _pit(curve: Mapping[str, list[float]]) -> str:
         f"<figure><svg viewBox='0 0 {SIZE + 60} {SIZE / 2 + 50}' width='{SIZE + 60}' role='img' aria-label='{label}'>"
         f"{''.join(bars)}{frame}</svg><figcaption class='note'>Where the outcome lies in the predicted distribution. "
         "Even: right. High at both ends: over-confident. A hump in the middle: under-confident.</figcaption></figure>"
+    )
+
+
+def _scores(curve: Mapping[str, list[float]]) -> str:
+    """Share of inside and outside rows in each range of the score, as bars that lie over each other."""
+    top = max(*curve["inside"], *curve["outside"])
+    low, high = curve["lower"][0], curve["upper"][-1]
+    bars = []
+    for side, colour in (("inside", "var(--bar)"), ("outside", "var(--gap)")):
+        for left, right, share in zip(curve["lower"], curve["upper"], curve[side], strict=True):
+            x, w = 40 + SIZE * (left - low) / (high - low), SIZE * (right - left) / (high - low)
+            h = SIZE / 2 * share / top
+            hint = f"{side}, {left:.3g} to {right:.3g}: {100 * share:.2f} %"
+            bars.append(
+                f"<g><title>{hint}</title><rect x='{x:.1f}' y='{10 + SIZE / 2 - h:.1f}' width='{w:.1f}' "
+                f"height='{h:.1f}' fill='{colour}' opacity='.6'/></g>"
+            )
+    frame = (
+        f"<rect x='40' y='10' width='{SIZE}' height='{SIZE / 2}' fill='none' stroke='var(--line)'/>"
+        f"<text x='{40 + SIZE / 2}' y='{SIZE / 2 + 42}' text-anchor='middle'>score</text>"
+        f"<text x='40' y='{SIZE / 2 + 26}' text-anchor='middle'>{low:.3g}</text>"
+        f"<text x='{40 + SIZE}' y='{SIZE / 2 + 26}' text-anchor='middle'>{high:.3g}</text>"
+    )
+    label = "Histograms of the score: inside rows (blue) and outside rows (red)"
+    return (
+        f"<figure><svg viewBox='0 0 {SIZE + 60} {SIZE / 2 + 50}' width='{SIZE + 60}' role='img' aria-label='{label}'>"
+        f"{''.join(bars)}{frame}</svg><figcaption class='note'>Share of rows by score: inside in blue, outside in red."
+        "</figcaption></figure>"
     )
 
 

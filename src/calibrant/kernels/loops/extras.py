@@ -4,6 +4,7 @@ import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
 from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, float_bits, float_of_ordered, like, ordered_bits
+from calibrant.kernels.loops.tiles import W, turn
 
 i4 = np.int32
 
@@ -13,6 +14,10 @@ FIXED = 1099511627776.0
 # Layers of a class-wise table.
 COUNT, P, P_SQUARED, Y, P_Y = 0, 1, 2, 3, 4
 LAYERS = 5
+LIGHT_LAYERS = [COUNT, P, Y]
+"""Those of a light table, in which they are numbers 0, 1 and 2."""
+BELOW_EDGE = 1.0 - 1e-6
+"""Entries up to this share of the first edge are in the first bin, however they are rounded; others are looked at."""
 
 
 @kernel()
@@ -78,14 +83,14 @@ def width_bins(p, bins, out):
 
 
 @kernel()
-def _mark(p, bins, marks):
-    """Mark the entries that lie beyond the first bin."""
+def mark(p, limit, marks):
+    """Mark the entries above a limit."""
     for k in range(p.size):
-        marks[k] = p[k] * bins > 1
+        marks[k] = p[k] > limit
 
 
 @kernel()
-def _first_mark(eight):
+def first_mark(eight):
     """Which of eight bytes, each 0 or 1, is the first that is set: the exponent of the lowest bit as a float tells."""
     return ((float_bits(np.float64(eight & -eight)) >> 52) - 1023) >> 3
 
@@ -111,11 +116,11 @@ def classwise(z, is_probs, pred, confidence, labels, weights, bins, table, start
         weight = weights[i] if weights.size else 1.0
         unit = np.int64(np.rint(weight * FIXED))
         _add_totals(p, weight, ones, squares)
-        _mark(p, bins, marks)
+        mark(p, like(top, BELOW_EDGE / bins), marks)
         for e in range(eights.size):
             left = eights[e]
             while left:
-                k = 8 * e + _first_mark(left)
+                k = 8 * e + first_mark(left)
                 left &= left - 1
                 _move(moved, k, bin_of(p[k], bins), np.float64(p[k]), weight, unit)
         if labels.size:
@@ -148,3 +153,65 @@ def _settle(table, moved, ones, squares, weights, start, stop):
             for layer in range(3):
                 table[layer, k, b] += moved[k, b, layer]
                 table[layer, k, 0] -= moved[k, b, layer]
+
+
+# ----------------------------------------------------------------------------------------- few classes
+@kernel(fastmath=SUMS)
+def _tile_probabilities(tile, top, scale, is_probs):
+    for k in range(tile.shape[0]):
+        if is_probs:
+            for j in range(W):
+                tile[k, j] *= scale[j]
+        else:
+            for j in range(W):
+                tile[k, j] = fast_exp(at_least_lowest(tile[k, j] - top[j])) * scale[j]
+
+
+@kernel()
+def _tile_bins(tile, bins, found):
+    for k in range(tile.shape[0]):
+        for j in range(W):
+            found[k, j] = np.int32(min(max(np.ceil(np.float64(tile[k, j]) * bins) - 1.0, 0.0), bins - 1.0))
+
+
+@kernel()
+def _tile_add(tile, found, weight, rows, sums):
+    """Add each entry to its class and bin; what is changed together lies together."""
+    for k in range(tile.shape[0]):
+        for j in range(rows):
+            b = found[k, j]
+            p = np.float64(tile[k, j])
+            x = p * weight[j]
+            sums[k, b, COUNT] += np.int64(np.rint(weight[j]))
+            sums[k, b, P] += np.int64(np.rint(x))
+            sums[k, b, P_SQUARED] += np.int64(np.rint(p * x))
+
+
+@kernel()
+def narrow_classwise(z, is_probs, pred, confidence, labels, weights, bins, table, start, stop):
+    """As `classwise`, for rows of few classes: most entries lie beyond the first bin, and each is looked at."""
+    classes = z.shape[1]
+    tile, found = np.zeros((classes, W), z.dtype), np.zeros((classes, W), np.int32)
+    top, scale, weight = np.zeros(W, z.dtype), np.zeros(W, z.dtype), np.full(W, FIXED)
+    sums = np.zeros((classes, bins, LAYERS), np.int64)
+    for first in range(start, stop, W):
+        rows = min(W, stop - first)
+        turn(z, first, rows, tile)
+        for j in range(rows):
+            i = first + j
+            top[j] = tile[pred[i], j]
+            scale[j] = confidence[i] / np.float64(top[j]) if is_probs else confidence[i]
+            if weights.size:
+                weight[j] = weights[i] * FIXED
+        _tile_probabilities(tile, top, scale, is_probs)
+        _tile_bins(tile, bins, found)
+        _tile_add(tile, found, weight, rows, sums)
+        if labels.size:
+            for j in range(rows):
+                k = labels[first + j]
+                sums[k, found[k, j], Y] += np.int64(np.rint(weight[j]))
+                sums[k, found[k, j], P_Y] += np.int64(np.rint(np.float64(tile[k, j]) * weight[j]))
+    for k in range(classes):
+        for b in range(bins):
+            for layer in range(LAYERS):
+                table[layer, k, b] += sums[k, b, layer]

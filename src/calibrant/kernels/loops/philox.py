@@ -44,3 +44,14 @@ def fill_words(k0, k1, purpose, replicate, first, a, b, c, d):
     """The words of rows 4·(first + q) + 0 … 3 into a[q] … d[q]: four arrays keep the stores in vectors."""
     for q in range(a.size):
         a[q], b[q], c[q], d[q] = philox(u4(first + q), replicate, purpose, u4(0), k0, k1)
+
+
+@kernel()
+def fill_uniforms(k0, k1, purpose, out):
+    """(word + ½)·2⁻³² of every row (columns) in every replicate (rows)."""
+    for r in range(out.shape[0]):
+        for q in range((out.shape[1] + 3) // 4):
+            a, b, c, d = philox(u4(q), u4(r), purpose, u4(0), k0, k1)
+            for lane in range(min(4, out.shape[1] - 4 * q)):
+                word = a if lane == 0 else (b if lane == 1 else (c if lane == 2 else d))
+                out[r, 4 * q + lane] = (word + 0.5) * 2.3283064365386963e-10

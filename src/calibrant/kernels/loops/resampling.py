@@ -6,6 +6,7 @@ from calibrant.kernels.jit import kernel
 from calibrant.kernels.loops.philox import fill_words
 
 u4 = np.uint32
+u8 = np.uint64
 POISSON_CDF = np.array(
     [
         0.36787944117144233, 0.73575888234288467, 0.91969860292860584, 0.98101184312384626,
@@ -35,6 +36,32 @@ def bernoulli_bins(k0, k1, purpose, thresholds, bins, weights, sums, start, stop
         total = sums[r]
         for i in range(n):
             total[bins[i]] += weights[i] if words[i] < thresholds[i] else 0.0
+
+
+@kernel()
+def _below(words, thresholds, lane, start, stop):
+    """How many words of a lane lie below their threshold; indices without a sign let it use vectors."""
+    count = np.int32(0)
+    for q in range(u8(start), u8(stop)):
+        count += np.int32(words[lane, q] < thresholds[lane, q])
+    return count
+
+
+@kernel()
+def bernoulli_runs(k0, k1, purpose, thresholds, edges, sums, start, stop):
+    """The same where bin b holds the rows edges[b] … edges[b + 1], each of weight 1: no row is looked at alone.
+
+    thresholds (4, ceil(n/4)) lie as the words do, that of row i at [i mod 4, i // 4].
+    """
+    lanes = np.empty(thresholds.shape, np.uint32)
+    for r in range(start, stop):
+        fill_words(k0, k1, purpose, u4(r), 0, lanes[0], lanes[1], lanes[2], lanes[3])
+        for b in range(edges.size - 1):
+            hits = 0
+            for lane in range(4):
+                first, last = (edges[b] - lane + 3) // 4, (edges[b + 1] - lane + 3) // 4
+                hits += _below(lanes, thresholds, lane, first, last)
+            sums[r, b] = hits
 
 
 @kernel()

@@ -231,7 +231,8 @@ def _exp_sums_and_next_top(z, i, m, after):
 
 
 @kernel()
-def _put(z, labels, i, m, k, s0, s1, s2, out, pred, fault):
+def put(z, labels, i, m, k, s0, s1, s2, out, pred, fault):
+    """Leave what was found of row i for `finish`."""
     fault[i] = not (s0 < np.inf)
     out[TOP, i], out[S0, i], out[S1, i], out[S2, i] = m, s0, s1, s2
     pred[i] = min(k, z.shape[1] - 1)
@@ -244,7 +245,7 @@ def _rows_ahead(z, labels, out, pred, fault, start, stop):
     m = row_top(z, start)
     for i in range(start, stop):
         s0, s1, s2, following = _exp_sums_and_next_top(z, i, m, min(i + 1, stop - 1))
-        _put(z, labels, i, m, first_at(z, i, m), s0, s1, s2, out, pred, fault)
+        put(z, labels, i, m, first_at(z, i, m), s0, s1, s2, out, pred, fault)
         m = following
 
 
@@ -257,7 +258,7 @@ def _padded_rows_ahead(z, labels, buffer, out, pred, fault, start, stop):
         here = i & 1
         pad(z, min(i + 1, stop - 1), buffer, 1 - here)
         s0, s1, s2, following = _exp_sums_and_next_top(buffer, here, m, 1 - here)
-        _put(z, labels, i, m, first_at(buffer, here, m), s0, s1, s2, out, pred, fault)
+        put(z, labels, i, m, first_at(buffer, here, m), s0, s1, s2, out, pred, fault)
         m = following
 
 
@@ -281,5 +282,5 @@ def long_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
                 m, k, s0, s1, s2 = _long_row(buffer, 0, is_probs, light)
             else:
                 m, k, s0, s1, s2 = _long_row(z, i, is_probs, light)
-            _put(z, labels, i, m, k, s0, s1, s2, out, pred, fault)
+            put(z, labels, i, m, k, s0, s1, s2, out, pred, fault)
     finish(out, is_probs, start, stop)

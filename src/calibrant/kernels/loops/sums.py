@@ -110,6 +110,96 @@ def bin_limbs(p, y, w, bins, limbs, rows, spread):
             _add_term(limbs, b, 5, square * d * d)
 
 
+# ------------------------------------------------------------- unweighted pairs, bins of equal width
+CHUNK = 1024
+"""Rows at a time: their sums in units of 2⁻⁴⁰ stay below 2⁵¹, and the bits from there on count them."""
+ONE_ROW = 1 << 51
+MOST_BINS = 256
+
+
+@kernel()
+def _cells(p, bins, cell):
+    for j in range(p.size):
+        cell[j] = np.int32(min(max(np.ceil(np.float64(p[j]) * bins) - 1.0, 0.0), bins - 1.0))
+
+
+@kernel()
+def _cells_with_label(cell, y):
+    for j in range(y.size):
+        cell[j] = cell[j] + cell[j] + np.int32(y[j])
+
+
+@kernel()
+def _high_units(p, units):
+    """Each p in units of 2⁻⁴⁰, with a count of one row; how many are not whole numbers of them."""
+    odd = np.int64(0)
+    for j in range(p.size):
+        scaled = np.float64(p[j]) * 1099511627776.0
+        units[j] = np.int64(np.rint(scaled)) + ONE_ROW
+        odd += scaled != np.rint(scaled)
+    return odd
+
+
+@kernel()
+def _low_units(p, units):
+    """What the units of 2⁻⁴⁰ leave of each p, in units of 2⁻⁶⁰."""
+    for j in range(p.size):
+        scaled = np.float64(p[j]) * 1099511627776.0
+        units[j] = np.int64(np.rint((scaled - np.rint(scaled)) * 1048576.0))
+
+
+@kernel()
+def _scatter(cell, units, rows, tables):
+    """Add units to their cells, in four tables by turns: one would wait for what it has just written.
+
+    Unsigned numbers, for a negative index would be looked for.
+    """
+    size = np.uint32(tables.size // 4)
+    whole = rows // 4 * 4
+    for j in range(0, whole, 4):
+        tables[np.uint32(cell[j])] += units[j]
+        tables[np.uint32(cell[j + 1]) + size] += units[j + 1]
+        tables[np.uint32(cell[j + 2]) + np.uint32(2) * size] += units[j + 2]
+        tables[np.uint32(cell[j + 3]) + np.uint32(3) * size] += units[j + 3]
+    for j in range(whole, rows):
+        tables[np.uint32(cell[j])] += units[j]
+
+
+@kernel()
+def _empty_into(tables, sums):
+    """Move sums that carry the number of rows in their upper bits to sums[cell, :]: rows, units."""
+    size = len(sums)
+    for c in range(size):
+        units = tables[c] + tables[size + c] + tables[2 * size + c] + tables[3 * size + c]
+        sums[c, 0] += units >> 51
+        sums[c, 1] += units & (ONE_ROW - 1)
+    for c in range(tables.size):
+        tables[c] = 0
+
+
+@kernel()
+def width_sums(p, y, bins, sums, start, stop):
+    """Add rows start … stop to sums[2·bin + y, :]: rows, Σp in units of 2⁻⁴⁰, and what is left in units of 2⁻⁶⁰.
+
+    y is 0 or 1; at most 2²² rows a call, and MOST_BINS bins.
+    """
+    cell, units = np.zeros(CHUNK, np.int32), np.zeros(CHUNK, np.int64)
+    tables, left = np.zeros(8 * bins, np.int64), np.zeros(8 * bins, np.int64)
+    for a in range(start, stop, CHUNK):
+        b = min(a + CHUNK, stop)
+        part = p[a:b]
+        _cells(part, bins, cell)
+        _cells_with_label(cell, y[a:b])
+        odd = _high_units(part, units)
+        _scatter(cell, units, b - a, tables)
+        _empty_into(tables, sums)
+        if odd:
+            _low_units(part, units)
+            _scatter(cell, units, b - a, left)
+    for c in range(8 * bins):
+        sums[c % (2 * bins), 2] += left[c]
+
+
 @kernel()
 def tiers_of(x, tiers):
     """The tier k of each value, 2^(32k − 20) ≤ |x| < 2^(32k + 12), 0 for 0; the lowest, the highest, how many are odd.

@@ -1,0 +1,153 @@
+"""Summaries under graded shift: each metric over the types of shift, severity by severity.
+
+A cell is a type of shift at a severity; severity 0 is the clean data, of whatever type. Over the types of a severity a
+metric has its mean and quartiles (Krishnan & Tickoo 2020, tables T2 and T3 at severity 5); over all cells beyond
+severity 0 the same (Ovadia et al. 2019, appendix E). Spearman's ρ is between the severity, 0 included, and the mean
+over types at it (Krishnan & Tickoo 2020, tables T1 and T4): one point a severity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import UsageError, show
+from calibrant.registry.estimate import Estimate
+
+COLUMNS = ("shift", "severity")
+OVER = ("mean", "median")
+QUARTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The values of a type of shift at a severity."""
+
+    shift: str
+    severity: float
+    n: int
+    values: Mapping[str, float]
+
+    @classmethod
+    def of(cls, shift: Any, severity: float, n: int, metrics: Mapping[str, Estimate]) -> Cell:
+        """From estimates."""
+        return cls(str(shift), float(severity), n, {spec: estimate.value for spec, estimate in metrics.items()})
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Each metric over the types of shift: by severity, over all shifted cells, and its rank correlation."""
+
+    input: str
+    over: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def specs(self) -> list[str]:
+        """The metrics, in order."""
+        return list(dict.fromkeys(spec for cell in self.cells for spec in cell.values))
+
+    @property
+    def severities(self) -> list[float]:
+        """From the clean data on."""
+        return sorted({cell.severity for cell in self.cells})
+
+    @property
+    def types(self) -> list[str]:
+        """The types of shift, clean data aside."""
+        return sorted({cell.shift for cell in self.cells if cell.severity > 0})
+
+    def at(self, spec: str, severity: float) -> dict[str, float]:
+        """Mean and quartiles over the types at a severity."""
+        return spread_of(
+            [cell.values[spec] for cell in self.cells if cell.severity == severity and spec in cell.values]
+        )
+
+    def shifted(self, spec: str) -> dict[str, float]:
+        """Mean and quartiles over all cells beyond severity 0."""
+        return spread_of([cell.values[spec] for cell in self.cells if cell.severity > 0 and spec in cell.values])
+
+    def rho(self, spec: str) -> float:
+        """Spearman's ρ between severity and the mean (or median) over types."""
+        return spearman(self.severities, [self.at(spec, severity)[self.over] for severity in self.severities])
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in an evaluation file; numbers that are not finite are null."""
+        return {
+            "input": self.input,
+            "over": self.over,
+            "cells": [
+                {"shift": c.shift, "severity": c.severity, "n": c.n, "values": _finite(c.values)} for c in self.cells
+            ],
+            "metrics": {
+                spec: {
+                    "by_severity": [{"severity": s, **_finite(self.at(spec, s))} for s in self.severities],
+                    "shifted": _finite(self.shifted(spec)),
+                    "spearman": _finite({"rho": self.rho(spec)})["rho"],
+                }
+                for spec in self.specs
+            },
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Summary:
+        """The summary that was written."""
+        cells = tuple(
+            Cell(c["shift"], c["severity"], c["n"], {k: math.nan if v is None else v for k, v in c["values"].items()})
+            for c in data["cells"]
+        )
+        return cls(data["input"], data["over"], cells)
+
+
+def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {key: value if math.isfinite(value) else None for key, value in values.items()}
+
+
+def spread_of(values: Sequence[float]) -> dict[str, float]:
+    """How many there are, their mean, quartiles (linear between neighbours), lowest and highest."""
+    known = np.array([value for value in values if not math.isnan(value)])
+    if not len(known):
+        return {"types": 0, "mean": math.nan, **dict.fromkeys(QUARTILES, math.nan)}
+    if not np.isfinite(known).all():
+        ranked = np.sort(known)
+        places = {key: ranked[round(level * (len(known) - 1))] for key, level in QUARTILES.items()}
+        return {"types": len(known), "mean": float(known.sum()), **{key: float(x) for key, x in places.items()}}
+    quartiles = {key: float(np.quantile(known, level)) for key, level in QUARTILES.items()}
+    return {"types": len(known), "mean": float(known.mean()), **quartiles}
+
+
+def spearman(x: Sequence[float], y: Sequence[float]) -> float:
+    """Spearman's ρ: the correlation of ranks, equal values sharing theirs; NaN from fewer than two distinct values."""
+    pairs = [(a, b) for a, b in zip(x, y, strict=True) if not math.isnan(b)]
+    if len(pairs) < 2:
+        return math.nan
+    ranks = [_mid_ranks(np.array(column)) for column in zip(*pairs, strict=True)]
+    centred = [rank - rank.mean() for rank in ranks]
+    scale = math.sqrt(float((centred[0] ** 2).sum() * (centred[1] ** 2).sum()))
+    return float((centred[0] * centred[1]).sum()) / scale if scale > 0 else math.nan
+
+
+def _mid_ranks(x: np.ndarray) -> np.ndarray:
+    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    return (counts.cumsum() - (counts - 1) / 2.0)[inverse.ravel()]
+
+
+def severities_of(values: np.ndarray, name: str) -> np.ndarray:
+    """A column of severities as numbers: 0 is clean, 1 and above are shifted."""
+    try:
+        numbers = np.asarray(values).astype(np.float64)
+    except (TypeError, ValueError):
+        numbers = np.full(len(values), np.nan)
+    if not np.isfinite(numbers).all() or (numbers < 0).any():
+        odd = values[int(np.argmax(~(np.isfinite(numbers) & (numbers >= 0))))]
+        raise UsageError(
+            f"column {show(name)}",
+            expected="severities: 0 for clean data, and numbers above it",
+            came=f"one of them is {show(str(odd))}",
+            do="write the severity of every row as a number",
+        )
+    return numbers
