@@ -1,6 +1,6 @@
 """Workloads of calibration errors, beside pycalib, torchmetrics, netcal, uncertainty-calibration, relplot, probmetrics.
 
-pycalib is on no index that we install from: `PYCALIB` may name a folder with its `metrics.py`.
+pycalib does not install beside the others: `PYCALIB` may name a folder with its `metrics.py`.
 """
 
 from __future__ import annotations

@@ -97,5 +97,6 @@ def show(value: object, limit: int = 60) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt name, or the whole list where nothing is close."""
     names = sorted(known)
-    close = get_close_matches(name, names, n=1, cutoff=0.6)
+    close = [other for other in names if other.lower() == name.lower()]
+    close = close or get_close_matches(name, names, n=1, cutoff=0.6)
     return f"did you mean {show(close[0])}?" if close else f"choose from {', '.join(names)}"

@@ -75,6 +75,8 @@ def delong(score: np.ndarray, positive: np.ndarray, auc: float, level: float) ->
     placed_in = (ranks[:m] - _mid_ranks(inside)) / n
     placed_out = 1.0 - (ranks[m:] - _mid_ranks(outside)) / m
     error = math.sqrt(placed_in.var(ddof=1) / m + placed_out.var(ddof=1) / n)
+    if error == 0.0:
+        return NONE
     half = normal_quantile(level) * error / (auc * (1 - auc))
     centre = math.log(auc / (1 - auc))
     return Interval(_expit(centre - half), _expit(centre + half), "delong-logit")
@@ -89,12 +91,16 @@ def percentile(replicates: np.ndarray, level: float) -> Interval:
     return Interval(float(low), float(high), "poisson-bootstrap")
 
 
-def reflected(value: float, replicates: np.ndarray, level: float) -> Interval:
-    """The percentile interval turned about the value, which takes the bias of a maximum off instead of doubling it."""
-    found = percentile(replicates, level)
+def reflected(value: float, found: Interval) -> Interval:
+    """An interval turned about the value, which takes the bias of a maximum off instead of doubling it."""
     if found is NONE:
         return NONE
-    return Interval(2.0 * value - found.high, 2.0 * value - found.low, "poisson-bootstrap-reflected")
+    return Interval(2.0 * value - found.high, 2.0 * value - found.low, f"{found.method}-reflected")
+
+
+def wider(a: Interval, b: Interval) -> Interval:
+    """From the lower low to the higher high."""
+    return a if a is NONE else Interval(min(a.low, b.low), max(a.high, b.high), f"{a.method}-wider")
 
 
 def _mid_ranks(x: np.ndarray) -> np.ndarray:

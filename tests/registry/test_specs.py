@@ -113,7 +113,7 @@ def test_close_numbers_stay_apart():
     ("text", "hints"),
     [
         ("eec", ["did you mean 'ece'?"]),
-        ("ECE", ["known metric", "ece"]),
+        ("ECE", ["known metric", "did you mean 'ece'?"]),
         ("accurracy", ["did you mean 'accuracy'?"]),
         ("zzzz", ["choose from", "accuracy", "ece"]),
         ("ece(bin=10)", ["bins, binning, norm, of", "did you mean 'bins'?"]),

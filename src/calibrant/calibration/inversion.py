@@ -63,7 +63,7 @@ def union_of_inversions(
     def reach(unit: np.ndarray, tail: float) -> float:
         """The error along a profile at which this quantile of simulated T is the observed value."""
         size = _crossing(lambda size: float(np.quantile(statistic(size * unit + noise), tail)), observed)
-        return float(statistic(size * unit))
+        return float(statistic(size * unit)) if size > 0 else 0.0
 
     profiles = (signed, soft, share) if even else (signed, soft)
     units = [_unit(profile, signed, share, statistic) for profile in profiles]

@@ -58,7 +58,7 @@ def command(
     specs = ",".join(metrics) if metrics else None
     with progress_bar(quiet) as progress:
         evaluation = detect(
-            known, others, score or "entropy", specs, units=units, level=level, resamples=resamples, seed=seed,
+            known, others, score, specs, units=units, level=level, resamples=resamples, seed=seed,
             threads=threads, progress=progress,
         )  # fmt: skip
     if strict:

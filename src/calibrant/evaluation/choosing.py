@@ -50,7 +50,12 @@ def applicable(wanted: str | Iterable[str] | None, source: Input) -> tuple[list[
 
 def main_metrics(specs: list[Spec]) -> list[Spec]:
     """Those that groups have where none were named: a hundred groups need not have every metric there is."""
-    return [spec for spec in specs if spec.text in MAIN] or specs
+    return [spec for spec in specs if spec.text in MAIN or _of_class(spec)] or specs
+
+
+def _of_class(spec: Spec) -> bool:
+    """A main metric, of one class."""
+    return spec.metric.name in MAIN and spec.text == f"{spec.metric.name}(of={spec.options.get('of')})"
 
 
 def _specs(wanted: str | Iterable[str] | None, example: Evaluated) -> tuple[list[Spec], bool]:

@@ -41,7 +41,7 @@ class Scored:
 def detect(
     inside: Side,
     outside: Side | Sequence[Input] | Mapping[str, Side],
-    score: Score | Iterable[Score] = "entropy",
+    score: Score | Iterable[Score] | None = None,
     metrics: str | Iterable[str] | None = None,
     *,
     units: str | None = None,
@@ -56,11 +56,14 @@ def detect(
 
     inside, outside: predictions, streams, or plain scores (N,), of which high means outside; several outsides by name
     or in a list. score: the name of a row uncertainty (entropy, max_probability, mutual_information, energy, …) or of a
-    column, a function of predictions that gives (N,) scores, or several of them. Where the inside has labels and both
+    column, a function of predictions that gives (N,) scores, or several of them; by default the entropy of classes, one
+    minus the confidence of judged answers, the variance of numbers. Where the inside has labels and both
     sides have confidences, the curve `mix` tells accuracy against confidence on both together, outside rows counting as
     wrong.
     """
-    scores, others = _scores(score), _outsides(outside)
+    others = _outsides(outside)
+    scores = _scores(_default_score(inside) if score is None else score)
+    _check_alike(inside, others)
     inputs: list[Detection] = []
     mixes: list[dict[str, list[float]] | None] = []
     hashes: list[dict[str, str | None]] = []
@@ -82,6 +85,24 @@ def detect(
 # ----------------------------------------------------------------------------------------- scores
 def _score_name(score: Score) -> str:
     return score if isinstance(score, str) else getattr(score, "__name__", "score")
+
+
+def _default_score(inside: Side) -> str:
+    """The uncertainty that is meant where none is named."""
+    task = inside.example.task if isinstance(inside, KINDS) else ""
+    return {"judged": "max_probability", "regression": "variance"}.get(task, "entropy")
+
+
+def _check_alike(inside: Side, others: list[tuple[str, Side]]) -> None:
+    """Refuse to compare an uncertainty of predictions with plain numbers."""
+    plain = [name for name, side in [("inside", inside), *others] if not isinstance(side, KINDS)]
+    if plain and len(plain) <= len(others):
+        raise UsageError(
+            "detect",
+            expected="predictions on both sides, or scores on both",
+            came=f"{plain[0]} holds scores, and others are predictions",
+            do="score both sides in the same way",
+        )
 
 
 def _scores(score: Any) -> list[Score]:

@@ -12,7 +12,7 @@ from calibrant.errors import NotApplicable, UsageError, show
 from calibrant.evaluation.choosing import Input, applicable
 from calibrant.evaluation.passes import OneInput
 from calibrant.evaluation.result import Evaluation, Result
-from calibrant.evaluation.shift import COLUMNS, OVER, Cell, Summary, severities_of
+from calibrant.evaluation.shift import ACROSS, COLUMNS, OVER, Cell, Summary, severities_of
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, Detection, Judged, Regression
 from calibrant.predictions.base import check_rows
@@ -69,7 +69,8 @@ def evaluate(
         summaries = [_across(inputs, results, over)]
     return Evaluation(
         version=_version(),
-        settings=_recorded(settings, metrics, columns, units) | ({"shift": list(cells or COLUMNS)} if shift else {}),
+        settings=_recorded(settings, metrics, columns, units)
+        | ({"shift": list(cells or COLUMNS), "over": over} if shift else {}),
         inputs=tuple(described),
         results=tuple(results),
         warnings=tuple(dict.fromkeys(notes)),
@@ -82,6 +83,8 @@ def _shift_columns(shift: bool | tuple[str, str], over: str, inputs: list[Input]
     if over not in OVER:
         raise UsageError("over", expected=" or ".join(OVER), came=f"got {show(over)}", do="mean is usual")
     if not shift:
+        if over != "mean":
+            raise UsageError("over", expected="shift beside it", came="got it alone", do="ask for shift too")
         return None
     if shift is True and all(set(COLUMNS) <= set(item.example.info.meta) for item in inputs):
         return None
@@ -95,7 +98,7 @@ def _across(inputs: list[Input], results: list[Result], over: str) -> Summary:
         meta = item.example.info.meta
         severity = float(severities_of(np.array([meta["severity"]]), "severity")[0])
         cells.append(Cell.of("clean" if severity == 0 else meta["shift"], severity, item.n, result.metrics))
-    return Summary("all inputs", over, tuple(cells))
+    return Summary(ACROSS, over, tuple(cells))
 
 
 def _teller(progress: Progress | None, name: str, place: int, total: int) -> Callable[[str, float], None]:

@@ -113,6 +113,8 @@ class OneInput:
     def _cells(self, specs: list[Spec]) -> Grouping:
         """Every type of shift at every severity; clean rows are one cell, whatever their type is called."""
         columns = self.shift or COLUMNS
+        for column in columns:
+            self._check_column(column, columns)
         severity = severities_of(self.source.column(columns[1]), columns[1])
         kind = np.where(severity == 0, "clean", self.source.column(columns[0]).astype(str))
         codes = [np.unique(column, return_inverse=True)[1].ravel() for column in (severity, kind)]
@@ -123,6 +125,17 @@ class OneInput:
             said = f"at most {MOST_GROUPS} types and severities together"
             raise UsageError("shift", expected=said, came=f"there are {len(names)}", do="name other columns")
         return Grouping(",".join(columns), names, place.ravel(), specs, intervals=False)
+
+    def _check_column(self, column: str, columns: tuple[str, str]) -> None:
+        try:
+            self.source.column(column)
+        except UsageError as error:
+            raise UsageError(
+                f"{self.source.name}: shift",
+                expected=f"columns {show(columns[0])} and {show(columns[1])}, or both in the meta of every input",
+                came=f"there is no {show(column)}",
+                do="add them to the rows; clean rows have severity 0",
+            ) from error
 
     def summary(self, over: str) -> Summary:
         """The metrics over types of shift and severities, once the rows have gone by."""
@@ -148,6 +161,10 @@ class OneInput:
             return names[value]
         return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
+    def _redrawn(self) -> bool:
+        """Whether a metric would have had a band of redrawn labels."""
+        return any(spec.metric.name in ("ece", "ks", "cwce", "slope") for spec in self.seen.wanted.specs)  # type: ignore[union-attr]
+
     # --------------------------------------------------------------------------------------- notes
     def notes(self) -> list[Note]:
         """What was met or done that the user should know of."""
@@ -165,6 +182,9 @@ class OneInput:
             count = f"{met['without_spread']} of {self.source.n} rows"
             said = f"in {count} the samples are all equal, and such a row has an infinite dss"
             out.append(Note("infinite-dss", f"{name}: {said}"))
+        if self.units is not None and self.settings.intervals and self._redrawn():
+            said = "rows of a unit depend on each other, so labels are not redrawn: no band, no p-value"
+            out.append(Note("units-without-band", f"{name}: {said}"))
         if any(column.partition(":")[0] == "labels" for column in self.by):
             said = "within one label no model is calibrated: groups by labels have no interval or band of ECE"
             out.append(Note("by-labels", f"{name}: {said}"))

@@ -19,6 +19,8 @@ from calibrant.errors import UsageError, show
 from calibrant.registry.estimate import Estimate
 
 COLUMNS = ("shift", "severity")
+ACROSS = "all inputs"
+"""What a summary over inputs is called, each of which is a cell."""
 OVER = ("mean", "median")
 QUARTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
 

@@ -10,7 +10,7 @@ from calibrant.errors import plain
 from calibrant.evaluation import rendering
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
-from calibrant.evaluation.shift import QUARTILES, Summary
+from calibrant.evaluation.shift import ACROSS, QUARTILES, Summary
 from calibrant.registry.estimate import Estimate
 
 ARROWS = {"lower": " ↓", "higher": " ↑"}
@@ -18,7 +18,6 @@ GROUP_METRICS = ("accuracy", "mse", "mae", "nll", "crps", "interval_score", "pit
                  "mutual_information")  # fmt: skip
 MOST_GROUP_COLUMNS = 6
 MOST_TOGETHER = 12
-FALSE_DISCOVERIES = 0.05
 MARK = " *"
 """Behind values of groups that stay significant when all groups are counted."""
 FIELDS = ("value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value", "detectable", "q_value")
@@ -73,10 +72,13 @@ def group_table(evaluation: Evaluation, result: Result, by: str) -> Table:
     chosen = _chosen(evaluation, list(groups[0].metrics))
     left_out = len(chosen) - MOST_GROUP_COLUMNS if evaluation.settings["metrics"] not in ("default", "all") else 0
     chosen = chosen[:MOST_GROUP_COLUMNS]
-    rows = [(str(group.value), str(group.n), *(_or_blank(group.metrics.get(m)) for m in chosen)) for group in groups]
+    most = _false_discoveries(evaluation)
+    rows = [
+        (str(group.value), str(group.n), *(_or_blank(group.metrics.get(m), most) for m in chosen)) for group in groups
+    ]
     title = f"by {by}" + (f" ({left_out} more in the JSON)" if left_out > 0 else "")
     if any(cell.endswith(MARK) for row in rows for cell in row):
-        title += f"; {MARK.strip()} more than chance allows a calibrated model (q < {FALSE_DISCOVERIES:g})"
+        title += f"; {MARK.strip()} more than chance allows a calibrated model (q < {_false_discoveries(evaluation):g})"
     return Table(title, (by, "n", *(m + _arrow(m) for m in chosen)), tuple(rows))
 
 
@@ -91,7 +93,7 @@ def shift_tables(evaluation: Evaluation) -> list[Table]:
 
 def _shift_table(summary: Summary, spec: str) -> Table:
     rho = summary.rho(spec)
-    said = f"Spearman's ρ with severity {number(rho)}" if math.isfinite(rho) else "no rank correlation"
+    said = f"ρ with severity {number(rho)}" if math.isfinite(rho) else "no rank correlation"
     lines = [(f"{severity:g}", summary.at(spec, severity)) for severity in summary.severities]
     lines.append(("all shifted", summary.shifted(spec)))
     rows = tuple(
@@ -116,8 +118,15 @@ def result_tables(evaluation: Evaluation, result: Result) -> list[Table]:
 
 def tables(evaluation: Evaluation) -> list[Table]:
     """Every table of an evaluation, in order."""
+    if _across(evaluation):  # each input is a cell, and there may be a hundred
+        return shift_tables(evaluation)
     of_results = [table for result in evaluation.results for table in result_tables(evaluation, result)]
     return of_results + shift_tables(evaluation)
+
+
+def _across(evaluation: Evaluation) -> bool:
+    """Whether each input is a cell of a shift."""
+    return any(summary.input == ACROSS for summary in evaluation.shift)
 
 
 def remarks(evaluation: Evaluation) -> list[str]:
@@ -127,9 +136,9 @@ def remarks(evaluation: Evaluation) -> list[str]:
     for result in evaluation.results:
         said = _skipped(result)
         ece = result.metrics.get("ece")
-        if ece is not None and math.isfinite(ece.detectable):
+        if ece is not None and math.isfinite(ece.detectable) and not _across(evaluation):
             name = f"of {plain(result.input)} " * several
-            out.append(f"{ece.n} rows {name}would show an ECE of {number(ece.detectable)} in four of five cases")
+            out.append(f"{ece.n} rows {name}would show a true ECE of {number(ece.detectable)} in four of five cases")
         if said:
             out.append(f"skipped{f' for {plain(result.input)}' * several}: {said}")
     return out + [f"note: {plain(note.message)}" for note in evaluation.warnings]
@@ -170,6 +179,10 @@ def as_csv(evaluation: Evaluation) -> str:
         for group in result.groups:
             where = (result.input, group.by, group.value)
             rows += [(*where, spec, *_fields(e)) for spec, e in group.metrics.items()]
+    for summary in evaluation.shift if not _across(evaluation) else ():
+        for cell in summary.cells:
+            where = (summary.input, "shift,severity", f"{cell.shift} {cell.severity:g}")
+            rows += [(*where, spec, *_fields(Estimate.of(value, cell.n))) for spec, value in cell.values.items()]
     return rendering.as_csv(heads, rows)
 
 
@@ -204,5 +217,10 @@ def _arrow(spec: str) -> str:
     return ARROWS.get(find(spec.partition("(")[0]).direction, "")
 
 
-def _or_blank(e: Estimate | None) -> str:
-    return "" if e is None else number(e.value) + MARK * (e.q_value < FALSE_DISCOVERIES)
+def _or_blank(e: Estimate | None, most: float) -> str:
+    return "" if e is None else number(e.value) + MARK * (e.q_value < most)
+
+
+def _false_discoveries(evaluation: Evaluation) -> float:
+    """The share that lies above a band: a group that is alone has a star where it is beyond its band."""
+    return round(0.5 - float(evaluation.settings["level"]) / 2, 6)

@@ -161,11 +161,23 @@ def inverted_interval(
 def null_facts(
     statistic: Statistic, gaps: np.ndarray, share: np.ndarray | None, value: float, settings: Settings
 ) -> dict[str, float]:
-    """The band of values of a calibrated model, the share of them that are as large, and what could be detected."""
-    facts = null_band(statistic(gaps), value, settings)
-    if share is not None:
-        facts["detectable"] = detectable(gaps, share, statistic, facts["null_high"])
-    return facts
+    """The band of values of a calibrated model, the share of them that are as large, and what could be detected.
+
+    Without shares the null is not one of no gaps, and a value may be off to both sides.
+    """
+    drawn = statistic(gaps)
+    if share is None:
+        return two_sided(drawn, value, settings)
+    facts = null_band(drawn, value, settings)
+    return facts | {"detectable": detectable(gaps, share, statistic, facts["null_high"])}
+
+
+def two_sided(drawn: np.ndarray, value: float, settings: Settings) -> dict[str, float]:
+    """The central band of redrawn values, and how seldom they are as far to either side."""
+    low, high = np.quantile(drawn, [0.5 - settings.level / 2, 0.5 + settings.level / 2])
+    tail = float(min((drawn <= value).sum(), (drawn >= value).sum()))
+    p_value = min(1.0, 2.0 * (tail + 1.0) / (len(drawn) + 1.0))
+    return {"null_low": float(low), "null_high": float(high), "p_value": p_value}
 
 
 def null_band(drawn: np.ndarray, value: float, settings: Settings) -> dict[str, float]:

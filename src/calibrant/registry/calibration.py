@@ -182,7 +182,7 @@ UCE = Metric(
     needs=LABELS,
     comparable=False,
     bias="Not 0 for a perfect model even without noise: entropy is not an error rate. The null band holds what a "
-    "perfect model would give.",
+    "perfect model would give, and the p-value is two-sided: a value below it is no good sign either.",
     cost="linear",
     merge="exact",
     interval=UNION,

@@ -52,7 +52,8 @@ class Estimate:
         **null: float,
     ) -> Estimate:
         """A value and its interval, cut to the metric's range."""
-        low, high = max(interval.low, limits[0]), min(interval.high, limits[1])
+        low = min(max(interval.low, limits[0]), limits[1])
+        high = max(min(interval.high, limits[1]), limits[0])
         if math.isnan(interval.low):
             low = high = math.nan
         level = settings.level if settings and interval.method != "none" else math.nan

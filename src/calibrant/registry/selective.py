@@ -81,7 +81,7 @@ def _resampled(
 ) -> Estimate:
     """A value with the percentile interval of resampled rows, or units."""
     u, e, w, units = state.arrays()
-    if not settings.intervals or math.isnan(value) or too_few(e > 0, units):
+    if not settings.intervals or math.isnan(value) or (state.binary and too_few(e > 0, units)):
         return Estimate.of(value, state.n)
     replicates = replicates_of_rows(len(u), settings.resamples)
     drawn = state.once(

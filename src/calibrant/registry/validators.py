@@ -14,6 +14,7 @@ from calibrant.calibration import validators
 from calibrant.calibration.runs import Runs
 from calibrant.intervals import NONE, Interval
 from calibrant.predictions import Classification, Judged
+from calibrant.registry.binned_error import two_sided
 from calibrant.registry.calibration import BROECKER, LABELS
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.kept import KeptPairs, kept
@@ -41,18 +42,8 @@ def _signed(
         drawn = np.asarray(of_runs(coarse, wy))
         drawn = drawn[np.isfinite(drawn)]
         if len(drawn):
-            null = _two_sided(drawn, value, settings)
+            null = two_sided(drawn, value, settings)
     return Estimate.of(value, state.n, interval, settings, (-INFINITE, INFINITE), **null)
-
-
-def _two_sided(drawn: np.ndarray, value: float, settings: Settings) -> dict[str, float]:
-    low, high = np.quantile(drawn, [0.5 - settings.level / 2, 0.5 + settings.level / 2])
-    tails = min((drawn <= value).sum(), (drawn >= value).sum())
-    return {
-        "null_low": float(low),
-        "null_high": float(high),
-        "p_value": min(1.0, 2.0 * (float(tails) + 1.0) / (len(drawn) + 1.0)),
-    }
 
 
 def _sorted_rows(state: KeptPairs) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:

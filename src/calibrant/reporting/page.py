@@ -9,6 +9,7 @@ from pathlib import Path
 
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
+from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.tables import group_table, main_table, shift_tables
 from calibrant.predictions.files.writing import atomic_write
@@ -62,6 +63,8 @@ def _section(evaluation: Evaluation, result: Result) -> str:
         parts.append(_pit(result.curves["pit"]))
     if "scores" in result.curves:
         parts.append(_scores(result.curves["scores"]))
+    if "mix" in result.curves:
+        parts.append(rendering.as_html(_mix(result.curves["mix"])))
     for by in dict.fromkeys(group.by for group in result.groups):
         parts.append(rendering.as_html(group_table(evaluation, result, by)))
     if result.skipped:
@@ -162,6 +165,14 @@ def _scores(curve: Mapping[str, list[float]]) -> str:
         f"{''.join(bars)}{frame}</svg><figcaption class='note'>Share of rows by score: inside in blue, outside in red."
         "</figcaption></figure>"
     )
+
+
+def _mix(curve: Mapping[str, list[float]]) -> Table:
+    """Accuracy of the rows of both sides that the model is confident of, outside rows counting as wrong."""
+    rows = zip(curve["confidence"], curve["accuracy"], curve["share"], strict=True)
+    lines = tuple((f"{c:.2f}", f"{a:.4f}", f"{s:.4f}") for c, a, s in rows)
+    title = "Inside and outside rows together, outside rows counting as wrong"
+    return Table(title, ("confidence at least", "accuracy", "share of rows"), lines)
 
 
 def _notes(evaluation: Evaluation) -> str:
