@@ -5,8 +5,17 @@ import pytest
 from scipy import special
 
 import calibrant as cal
+from calibrant.intervals import NONE
+from calibrant.registry import binned_error, classwise, runs_error
 
 ROWS, SIMULATIONS = 500, 120
+CHANCES = {
+    "perfect": lambda c: c,
+    "mild": lambda c: c - 0.03,
+    "bad": lambda c: 0.8 * c,
+    "one bad bin": lambda c: np.where((c > 11 / 15) & (c <= 12 / 15), c - 0.3, c),
+    "two-signed": lambda c: c + 0.1 * np.sin(2 * np.pi * (c - 0.3) / 0.7),
+}
 
 
 def draw(rng, n, sharpening):
@@ -95,3 +104,41 @@ def test_level_widens_the_interval(spec):
     assert ends[0].low > ends[1].low > ends[2].low
     assert ends[0].high < ends[1].high < ends[2].high
     assert all(e.low <= e.value <= e.high for e in ends[1:])
+
+
+def binned_truths(chance):
+    """ECE and TCE of the population: a million confidences, each right with its chance."""
+    c = 0.3 + 0.7 * np.random.default_rng(0).beta(2.5, 1.2, 1_000_000)
+    bins = np.ceil(c * 15).astype(int)
+    share = np.bincount(bins, minlength=16) / len(c)
+    gap = np.bincount(bins, chance(c) - c, minlength=16) / len(c)
+    return {"ece": np.abs(gap).sum(), "tce": np.sqrt((gap[share > 0] ** 2 / share[share > 0]).sum())}
+
+
+@pytest.mark.parametrize("name", CHANCES)
+def test_intervals_cover_for_every_shape_of_gaps(name):
+    """A percentile bootstrap of the same rows fails for each: 0 % where perfect, else at most 80 % of one error."""
+    chance, truths = CHANCES[name], binned_truths(CHANCES[name])
+    rng, inside = np.random.default_rng(11), {"ece": [], "tce": []}
+    for k in range(80):
+        c = 0.3 + 0.7 * rng.beta(2.5, 1.2, ROWS)
+        judged = cal.Judged.from_confidence(c, rng.random(ROWS) < chance(c))
+        result = cal.evaluate(judged, ["ece", "tce"], resamples=200, seed=k)
+        for spec, truth in truths.items():
+            inside[spec].append(result[spec].low <= truth <= result[spec].high)
+    assert all(np.mean(hits) >= 0.87 for hits in inside.values())
+
+
+@pytest.mark.parametrize("spec", ["ks", "cwce", "smooth_ece"])
+def test_a_perfect_model_is_seldom_rejected(spec, monkeypatch):
+    """By its null band in about 2.5 %, by its p-value in about 5 %; intervals are left out, for they take long."""
+    for module, name, answer in (
+        (runs_error, "_interval", NONE),
+        (runs_error, "_detectable", 0.0),
+        (binned_error, "detectable", 0.0),
+        (classwise, "union_of_inversions", NONE),
+    ):
+        monkeypatch.setattr(module, name, lambda *_, answer=answer, **__: answer)
+    estimates = list(simulate(spec, 1.0, simulations=150))
+    assert 0.0 < np.mean([e.value > e.null_high for e in estimates]) <= 0.07
+    assert 0.01 <= np.mean([e.p_value <= 0.05 for e in estimates]) <= 0.11

@@ -28,7 +28,9 @@ def equal_mass_edges(p: np.ndarray, bins: int, weights: np.ndarray | None = None
     left = np.maximum(right - 1, 0)
     nearest = np.where(np.abs(below[left] - targets) <= np.abs(below[right] - targets), left, right)
     gaps = np.unique(nearest)
-    return (values[gaps] + values[gaps + 1]) / 2
+    under, over = values[gaps], values[gaps + 1]
+    middle = (under + over) / 2
+    return np.where(middle < over, middle, under)  # the midpoint of neighbouring floats may be the upper of them
 
 
 def assign(p: np.ndarray, bins: int, binning: str, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -32,4 +32,4 @@ def redraw(
     binomial_counts(rows, p, normal, u)
     scale = np.sqrt(variance / np.where(own > 0, own, 1.0))
     u[:, ~normal] = (u[:, ~normal] - (rows * p)[~normal]) * scale[~normal]
-    return w * p + u
+    return np.clip(w * p + u, 0.0, w)  # of unequal weights the scaled number may leave what is possible

@@ -69,7 +69,7 @@ def union_of_inversions(
     units = [_unit(profile, signed, share, statistic) for profile in profiles]
     highs = [reach(unit, tails[0]) for unit in units]
     low = 0.0 if observed <= null_upper else min(reach(unit, tails[1]) for unit in units)
-    return Interval(low, max(highs), "test-inversion")
+    return Interval(low, max(highs) or observed, "test-inversion")  # less than noise alone gives is no proof of nothing
 
 
 def detectable(null: np.ndarray, share: np.ndarray, statistic: Statistic, upper: float) -> float:

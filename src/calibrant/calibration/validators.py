@@ -112,7 +112,7 @@ def _fit(x: np.ndarray, w: np.ndarray, outcomes: np.ndarray) -> tuple[np.ndarray
         return line, *_likelihood(line, x, w, outcomes[rows])
 
     moving = np.arange(len(outcomes))
-    mean = outcomes.sum(axis=-1)
+    mean = np.clip(outcomes.sum(axis=-1), 1e-300, 1.0 - 1e-16)  # all but a weight that rounding loses may be hits
     state = at(np.stack([np.log(mean) - np.log1p(-mean), np.zeros_like(mean)], axis=-1), moving)
     for _ in range(MOST_STEPS):
         line, _, gradient, information = state

@@ -15,7 +15,7 @@ MAIN = (
     "mse", "mae", "crps", "dss", "pinball", "interval_score", "pit", "auroc", "aupr_in", "aupr_out", "fpr95",
 )  # fmt: skip
 """Metrics of groups and of shifted data where none are named."""
-MOST_ENTRIES = 1 << 22
+MOST_ENTRIES = 1 << 21
 """Probabilities of all classes and rows up to which metrics that sort them run without being named."""
 Input = Evaluated | Stream
 MOST_KEPT = 1 << 21

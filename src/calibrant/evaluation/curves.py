@@ -128,7 +128,8 @@ class ScoreHistograms:
         if not finite.any():
             return {}
         low, high = float(score[finite].min()), float(score[finite].max())
-        edges = np.linspace(low, high if high > low else low + 1.0, self.BINS + 1)
+        share = np.arange(self.BINS + 1) / self.BINS
+        edges = low * (1.0 - share) + (high if high > low else low + 1.0) * share  # high − low may overflow
         place = np.clip(np.searchsorted(edges, score, side="right") - 1, 0, self.BINS - 1)
         order = np.lexsort((w, place))  # sums then do not depend on the order of rows
         columns: Columns = {"lower": edges[:-1].tolist(), "upper": edges[1:].tolist()}

@@ -34,7 +34,7 @@ def _entry(name: str, title: str, definition: str, reference: str, **facts: Any)
         definition=definition,
         reference=f"{reference}; {BROECKER}",
         direction="lower",
-        limits=(0.0, 1.0),
+        limits=facts.pop("limits", (0.0, 1.0)),
         needs=facts.pop("needs", LABELS),
         comparable=False,
         cost="sort",
@@ -125,6 +125,7 @@ METRICS = (
         "class-balanced form.",
         "Kumar, Sarawagi & Jain (2018), ICML 35: 2805-2814",
         bias="Biased upwards: the terms i = j are squares.",
+        limits=(0.0, 2.0),  # the class-balanced form adds the gap of right answers to that of wrong ones
         interval=f"{ALONG}; none for weighted=true",
         options=(Option("weighted", False, "balance right and wrong answers"),),
         accumulate=_mmce,

@@ -21,6 +21,8 @@ from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.pairs import Pairs
 from calibrant.registry.sharing import Reduced
 
+MOST_DRAWN = 4096
+"""Bins up to which gaps are redrawn: beyond, hardly any bin has rows enough to tell."""
 MakeStatistic = Callable[[BinTable], Statistic]
 
 
@@ -133,7 +135,7 @@ def error_of_bins(
     table = state.table()
     statistic = make(table)
     value = float(statistic(table.signed))
-    if not settings.intervals:
+    if not settings.intervals or state.bins > MOST_DRAWN:
         return Estimate.of(value, state.n)
     gaps = state.null_gaps(table, settings)
     null: dict[str, float] = {}

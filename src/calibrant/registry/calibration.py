@@ -62,7 +62,7 @@ ECE = Metric(
     cost="linear",
     merge="exact",
     keeps_rows=_keeps,
-    interval=f"{UNION} (norm=max has none)",
+    interval=f"{UNION} (norm=max and more than 4096 bins have none)",
     options=(BINS, BINNING, NORM, OF),
     wanted=wanted_class,
     light=True,

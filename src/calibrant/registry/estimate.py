@@ -57,6 +57,8 @@ class Estimate:
         if math.isnan(interval.low):
             low = high = math.nan
         level = settings.level if settings and interval.method != "none" else math.nan
+        if not null.get("detectable", 0.0) <= limits[1]:  # no error that there can be would be seen
+            null["detectable"] = math.nan
         value = math.nan if math.isnan(value) else float(value)  # one NaN, so that equal estimates are equal
         return cls(value, int(n), low, high, level, interval.method, **null)
 

@@ -144,11 +144,11 @@ def mass_binned_error(pairs: Pairs, bins: int, make: MakeStatistic, inverted: Ma
     return kept(pairs, reduce)
 
 
-MOST_DRAWN, FEWEST = 1 << 28, 200
+MOST_DRAWN, FEWEST = 1 << 26, 200
 
 
 def replicates_of_rows(rows: int, wanted: int) -> int:
-    """How many times so many rows are resampled: as wanted, fewer above a quarter of a million rows."""
+    """How many times so many rows are resampled: as wanted, fewer above some sixty thousand rows."""
     return min(wanted, max(FEWEST, MOST_DRAWN // rows))
 
 

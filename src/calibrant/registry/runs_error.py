@@ -91,9 +91,11 @@ def _interval(state: KeptPairs, settings: Settings, of_many: OfRuns, null_upper:
     covariance = binned.covariance(table)
     if covariance is None:
         return NONE
-    statistic = _of_gaps(table.wp / table.w, table.w, of_many)
+    held = table.w > 0  # a cell of weights too small to be summed beside the others has none
+    covariance = covariance[held] if covariance.ndim == 1 else covariance[np.ix_(held, held)]
+    statistic = _of_gaps(table.wp[held] / table.w[held], table.w[held], of_many)
     return union_of_inversions(
-        table.signed, table.share, covariance, statistic,
+        table.signed[held], table.share[held], covariance, statistic,
         level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=null_upper,
         even=True,
     )  # fmt: skip

@@ -63,6 +63,12 @@ def _spread(terms: np.ndarray, units: np.ndarray | None) -> np.ndarray:
     return np.einsum("nd,ne->de", terms, terms)
 
 
+def _one_unit(state: KeptPairs) -> bool:
+    """Whether all rows depend on each other: nothing then shows how far a value may vary."""
+    units = state.arrays()[3]
+    return units is not None and len(np.unique(units)) < 2
+
+
 def _wald(value: float, variance: float, level: float) -> Interval:
     if not (math.isfinite(value) and math.isfinite(variance) and variance > 0):
         return NONE
@@ -91,6 +97,8 @@ def _line_covariance(state: KeptPairs, fit: validators.Cox, clip: float) -> np.n
     """Inverse information; with weights or units the robust form H⁻¹JH⁻¹ (White 1982)."""
     if not (state.weighted or state.by_unit) or not np.isfinite(fit.covariance).all():
         return fit.covariance
+    if _one_unit(state):
+        return np.full((2, 2), np.nan)
     p, y, w, units = _sorted_rows(state)
     p = np.clip(p, clip, 1.0 - clip)
     x = np.log(p) - np.log1p(-p)
@@ -109,7 +117,7 @@ def _in_the_large(state: KeptPairs, settings: Settings, clip: float) -> Estimate
         p, y, w, units = _sorted_rows(state)
         p = np.clip(p, clip, 1.0 - clip)
         residual = w * (y - 1.0 / (1.0 + np.exp(-value) * (1.0 - p) / p))
-        variance = float(variance**2 * _spread(residual[:, None], units)[0, 0])
+        variance = math.nan if _one_unit(state) else float(variance**2 * _spread(residual[:, None], units)[0, 0])
 
     def of_runs(cells: Runs, wy: np.ndarray) -> np.ndarray:
         return validators.intercept_at_slope_one(cells.p, cells.w, wy, clip)[0]
@@ -145,7 +153,7 @@ def _o_e(state: KeptPairs, settings: Settings) -> Estimate:
     if not settings.intervals:
         return Estimate.of(value, state.n)
     interval = NONE
-    if math.isfinite(value) and value > 0:
+    if math.isfinite(value) and value > 0 and not _one_unit(state):
         p, y, w, units = _sorted_rows(state)
         error = math.sqrt(_spread((w * (y - value * p))[:, None], units)[0, 0]) / float((w * y).sum())
         half = intervals.normal_quantile(settings.level) * error
