@@ -222,3 +222,13 @@ def test_same_bits_for_one_thread_and_several(members, classes):
     one = rows_of(predictions, EVERYTHING, threads=1)
     for threads in (2, 5):
         assert_same_bits(one, rows_of(predictions, EVERYTHING, threads=threads))
+
+
+def test_rounded_probabilities_stay_in_their_bins():
+    """0.3 + 0.6 + 0.1 is the float below one: dividing by it would put 0.6 into the bin above."""
+    p = np.array([[0.3, 0.6, 0.1], [0.7, 0.2, 0.1], [0.1, 0.8, 0.1]])
+    assert (p.sum(axis=1) != 1.0).any()
+    rows = rows_of(Classification.from_probs(p, [1, 0, 0]), frozenset({("class", 1), ("top_mass", 1)}))
+    assert rows.confidence.tolist() == [0.6, 0.7, 0.8]
+    assert rows.extras["class", 1].tolist() == [0.6, 0.2, 0.8]
+    assert rows.extras["top_mass", 1].tolist() == [0.6, 0.7, 0.8]

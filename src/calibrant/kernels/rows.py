@@ -197,7 +197,7 @@ class _Pass:
     def _log_probs(self, start: int, scores: np.ndarray) -> np.ndarray:
         scores = scores.astype(np.float64)
         if self._is_probs:
-            return np.log(scores / scores.sum(axis=1, keepdims=True))
+            return np.log(scores / _sums(scores)[:, None])
         return scores - self.out[loops.LSE, start : start + len(scores), None]
 
     @property
@@ -237,7 +237,7 @@ class _Pass:
             one = self.p.scores[0, start : start + len(scores), 0].astype(np.float64)
             value = one if want[1] == 1 else 1.0 - one
         elif self._is_probs:
-            value = column / scores.sum(axis=1, dtype=np.float64)
+            value = column / _sums(scores)
         else:
             value = np.exp(column - self.out[loops.LSE, start : start + len(scores)])
         rows = slice(start, start + len(scores))
@@ -251,7 +251,7 @@ class _Pass:
         rows, last = slice(start, start + len(scores)), scores.shape[1] - want[1]
         top = np.sort(np.partition(scores, last, axis=1)[:, last:], axis=1).astype(np.float64)
         if self._is_probs:
-            top /= scores.sum(axis=1, dtype=np.float64, keepdims=True)
+            top /= _sums(scores)[:, None]
         else:
             top = np.exp(top - self.out[loops.LSE, rows, None])
         value = np.minimum(top.sum(axis=1), 1.0) if want[0] == "top_mass" else top[:, 0]
@@ -383,3 +383,9 @@ def _binary_rows(p: Classification, wanted: frozenset[Hashable], threads: int | 
 
     weights = None if p.weights is None else p.weights / p.info.weight_unit
     return BinaryRows(p.n, np.ascontiguousarray(p.scores.reshape(-1)), p.labels, whole, weights)
+
+
+def _sums(scores: np.ndarray) -> np.ndarray:
+    """What probabilities (n, C) are divided by: their sum, or one where it is that to rounding."""
+    sums = scores.sum(axis=1, dtype=np.float64)
+    return np.where(np.abs(sums - 1.0) <= loops.ONE_TO_ROUNDING, 1.0, sums)

@@ -30,6 +30,7 @@ STRETCH = 512
 """Rows that are finished at a time."""
 STEP, PAD_BELOW = 64, 512
 """Rows of fewer classes than the second are padded to a multiple of the first."""
+ONE_TO_ROUNDING = 2.0**-40
 TINY = 1e-37
 """Stands in for p = 0 where p·log p is taken."""
 
@@ -95,7 +96,12 @@ def _finish_logits(top, s0, entropy, squares, log_label, label, log_s0):
 
 @kernel()
 def _finish_probs(top, s0, entropy, squares, log_label, label, log_s0):
-    """The same from the sums of probabilities, which are divided by their sum."""
+    """The same from the sums of probabilities, which are divided by their sum unless that is one to rounding.
+
+    0.6 beside 0.3 and 0.1, which sum to the float below one, stays 0.6 and in its bin.
+    """
+    for j in range(s0.size):
+        s0[j] = 1.0 if abs(s0[j] - 1.0) <= ONE_TO_ROUNDING else s0[j]
     _logs(s0, log_s0)
     _entropies(entropy, s0, log_s0)
     _squares(squares, s0)
