@@ -22,6 +22,8 @@ class Interval:
 
 
 NONE = Interval(math.nan, math.nan, "none")
+APPROXIMATE = "-approximate"
+"""At the end of the method of an interval that may cover less than its level; the registry says when."""
 
 
 def t_quantile(level: float, degrees: int) -> float:
@@ -95,7 +97,7 @@ def reflected(value: float, found: Interval) -> Interval:
     """An interval turned about the value, which takes the bias of a maximum off instead of doubling it."""
     if found is NONE:
         return NONE
-    return Interval(2.0 * value - found.high, 2.0 * value - found.low, f"{found.method}-reflected")
+    return Interval(2.0 * value - found.high, 2.0 * value - found.low, f"{found.method}-reflected{APPROXIMATE}")
 
 
 def wider(a: Interval, b: Interval) -> Interval:

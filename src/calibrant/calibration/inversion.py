@@ -43,12 +43,14 @@ def union_of_inversions(
     level: float,
     draws: int,
     seed: int,
-    null_upper: float | None = None,
+    null_holds: bool | None = None,
     even: bool = False,
 ) -> Interval:
     """The interval of statistic(signed) when `signed` (B,) has the given covariance (B,) or (B, B).
 
-    even: the same gap everywhere is a third profile, for statistics in which gaps of opposite sign cancel.
+    null_holds: whether redrawn labels give as much, so that the interval begins at 0; judged by the normal noise where
+    it is not known. even: the same gap everywhere is a third profile, for statistics in which gaps of opposite sign
+    cancel.
     """
     observed = float(statistic(signed))
     if not np.isfinite(observed):
@@ -57,8 +59,8 @@ def union_of_inversions(
     tails = (0.5 - level / 2, 0.5 + level / 2)
     errors = np.sqrt(np.maximum(covariance if covariance.ndim == 1 else np.diag(covariance), 0.0))
     soft = np.sign(signed) * np.maximum(np.abs(signed) - THRESHOLD * errors, 0.0)
-    if null_upper is None:
-        null_upper = float(np.quantile(statistic(noise), tails[1]))
+    if null_holds is None:
+        null_holds = observed <= float(np.quantile(statistic(noise), tails[1]))
 
     def reach(unit: np.ndarray, tail: float) -> float:
         """The error along a profile at which this quantile of simulated T is the observed value."""
@@ -68,7 +70,7 @@ def union_of_inversions(
     profiles = (signed, soft, share) if even else (signed, soft)
     units = [_unit(profile, signed, share, statistic) for profile in profiles]
     highs = [reach(unit, tails[0]) for unit in units]
-    low = 0.0 if observed <= null_upper else min(reach(unit, tails[1]) for unit in units)
+    low = 0.0 if null_holds else min(reach(unit, tails[1]) for unit in units)
     return Interval(low, max(highs) or observed, "test-inversion")  # less than noise alone gives is no proof of nothing
 
 

@@ -11,6 +11,7 @@ from calibrant.evaluation import rendering
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.shift import ACROSS, QUARTILES, Summary
+from calibrant.intervals import APPROXIMATE
 from calibrant.registry.estimate import Estimate
 
 ARROWS = {"lower": " ↓", "higher": " ↑"}
@@ -18,6 +19,8 @@ GROUP_METRICS = ("accuracy", "mse", "mae", "nll", "crps", "interval_score", "pit
                  "mutual_information")  # fmt: skip
 MOST_GROUP_COLUMNS = 6
 MOST_TOGETHER = 12
+ABOUT = " ~"
+"""Behind intervals that may cover less than their level."""
 MARK = " *"
 """Behind values of groups that stay significant when all groups are counted."""
 FIELDS = ("value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value", "detectable", "q_value")
@@ -48,11 +51,16 @@ def main_table(evaluation: Evaluation, result: Result) -> Table:
     specs = sorted(result.metrics, key=_family) if _long(result) else list(result.metrics)
     for spec in specs:
         e = result.metrics[spec]
-        row = (spec + _arrow(spec), number(e.value), span(e.low, e.high))
+        row = (spec + _arrow(spec), number(e.value), span(e.low, e.high) + ABOUT * _is_about(e))
         rows.append(row + ((span(e.null_low, e.null_high),) if nulls else ()))
     changes = {k for k in range(1, len(specs)) if _family(specs[k]) != _family(specs[k - 1])}
     breaks = frozenset(changes) if _long(result) else frozenset()
     return Table(_title(evaluation, result), heads, tuple(rows), breaks=breaks)
+
+
+def _is_about(e: Estimate) -> bool:
+    """Whether the interval may cover less than its level."""
+    return e.method.endswith(APPROXIMATE)
 
 
 def _long(result: Result) -> bool:
@@ -139,6 +147,9 @@ def remarks(evaluation: Evaluation) -> list[str]:
         if ece is not None and math.isfinite(ece.detectable) and not _across(evaluation):
             name = f"of {plain(result.input)} " * several
             out.append(f"{ece.n} rows {name}would show a true ECE of {number(ece.detectable)} in four of five cases")
+        about = [spec for spec, e in result.metrics.items() if _is_about(e)]
+        if about and not _across(evaluation):
+            out.append(f"{ABOUT.strip()} may cover less than it says: `calibrant metrics {about[0]}` says when")
         if said:
             out.append(f"skipped{f' for {plain(result.input)}' * several}: {said}")
     return out + [f"note: {plain(note.message)}" for note in evaluation.warnings]

@@ -153,10 +153,12 @@ def inverted_interval(
     statistic: Statistic, table: BinTable, covariance: np.ndarray, null: np.ndarray | None, settings: Settings
 ) -> Interval:
     """The union of test inversions, beginning at 0 by the redrawn null where there is one."""
-    upper = None if null is None else float(np.quantile(statistic(null), 0.5 + settings.level / 2))
+    holds = None
+    if null is not None:
+        holds = bool(statistic(table.signed) <= np.quantile(statistic(null), 0.5 + settings.level / 2))
     return union_of_inversions(
         table.signed, table.share, covariance, statistic,
-        level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=upper,
+        level=settings.level, draws=settings.resamples, seed=settings.seed, null_holds=holds,
     )  # fmt: skip
 
 

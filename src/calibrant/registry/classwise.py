@@ -8,7 +8,7 @@ each other: these are drawn once and counted twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from calibrant.calibration.binned import SHRINKAGE_ROWS
 from calibrant.calibration.cells import redraw
 from calibrant.calibration.inversion import replicates_for, union_of_inversions
 from calibrant.calibration.norms import Statistic
+from calibrant.intervals import APPROXIMATE
 from calibrant.kernels.loops.extras import FIXED
 from calibrant.kernels.rows import Rows
 from calibrant.kernels.tables import UnitTable
@@ -85,10 +86,10 @@ class Cells:
         """Gap of each cell times its share."""
         return (self.y - self.p) / self.mass
 
-    def take(self, which: np.ndarray) -> Cells:
-        """Some of the cells."""
+    def take(self, which: np.ndarray, copies: int) -> Cells:
+        """Some of the cells, each counting so often."""
         sums = [x[which] for x in (self.count, self.p, self.p_squared, self.y, self.p_y)]
-        return Cells.of(sums, self.mass, self.copies)
+        return Cells.of(sums, self.mass, copies)
 
     def variance(self) -> np.ndarray:
         """Variance of `signed`, steadied by two pseudo-rows at the model's probability."""
@@ -96,7 +97,7 @@ class Cells:
         squares = self.y - 2.0 * self.p_y + self.p_squared - (self.y - self.p) ** 2 / filled
         mean_p = self.p / filled
         steady = SHRINKAGE_ROWS * np.clip(mean_p * (1.0 - mean_p), 0.0, None)
-        scale = self.count / (self.count + SHRINKAGE_ROWS)
+        scale = self.count / (self.count - 1.0 + SHRINKAGE_ROWS)  # the gap was found from the same rows
         return np.maximum(squares + steady, 0.0) * scale / self.mass**2
 
     def null_gaps(self, settings: Settings) -> np.ndarray:
@@ -131,12 +132,15 @@ def classwise_error(
     """The error with its interval and null band, from the cells that are drawn."""
     if not len(cells.p):
         return Estimate.of(value, n)
-    gaps = cells.null_gaps(settings)
-    null = null_facts(statistic, gaps, cells.share, float(statistic(cells.signed)), settings)
+    gaps, alike = cells.null_gaps(settings), float(statistic(cells.signed))
+    null = null_facts(statistic, gaps, cells.share, alike, settings)
     interval = union_of_inversions(
         cells.signed, cells.share, cells.variance(), statistic,
-        level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=null["null_high"],
+        level=settings.level, draws=settings.resamples, seed=settings.seed, null_holds=alike <= null["null_high"],
+        even=True,
     )  # fmt: skip
+    if cells.copies == 1:
+        interval = replace(interval, method=f"{interval.method}{APPROXIMATE}")
     return Estimate.of(value, n, interval, settings, (0.0, top), **null)
 
 

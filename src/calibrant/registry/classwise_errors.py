@@ -17,7 +17,10 @@ from calibrant.registry.pairs import CLASSES, INFINITE
 from calibrant.registry.sharing import Reduced
 
 NIXON = "Nixon et al. (2019), CVPR workshop on uncertainty and robustness"
-TEXT_UNION = f"{UNION}, cells of different classes taken for independent; none with weights or units"
+TEXT_UNION = (
+    f"{UNION}, cells of different classes taken for independent: of three classes and more it covers 85 to 99 %, least "
+    "for bad models; none with weights or units"
+)
 MANY_ENTRIES = "it sorts the probabilities of every class, and there are many: name it if it is meant"
 
 
@@ -124,7 +127,7 @@ def _of_entries(state: Entries, settings: Settings, spec: Spec, classes: int) ->
         return Estimate.of(value, state.n)
     if classes == 2 and (of_class == 1).any():  # the gaps of two classes mirror each other: one is drawn, and doubled
         second = np.flatnonzero(of_class == 1)
-        cells, scale = cells.take(second), 2.0 * scale[second]
+        cells, scale = cells.take(second, copies=2), 2.0 * scale[second]
     return classwise_error(cells, value, state.n, make(scale), settings, 1.0)
 
 

@@ -51,7 +51,7 @@ def runs_error(
             return Estimate.of(found, state.n, NONE, settings, (0.0, top), **null)
         if null:
             null["detectable"] = _detectable(state.runs().joined(COARSE), settings, coarse)
-        span = _interval(state, settings, coarse, null.get("null_high"))
+        span = _interval(state, settings, coarse, found <= null["null_high"] if null else None)
         return Estimate.of(found, state.n, span, settings, (0.0, top), **null)
 
     return kept(pairs, reduce)
@@ -85,7 +85,7 @@ def _detectable(cells: Runs, settings: Settings, of_many: OfRuns) -> float:
     return detectable(noise, cells.w / cells.mass, statistic, upper)
 
 
-def _interval(state: KeptPairs, settings: Settings, of_many: OfRuns, null_upper: float | None) -> Interval:
+def _interval(state: KeptPairs, settings: Settings, of_many: OfRuns, null_holds: bool | None) -> Interval:
     binned = state.mass_bins(COARSE, True)
     table = binned.table()
     covariance = binned.covariance(table)
@@ -96,6 +96,6 @@ def _interval(state: KeptPairs, settings: Settings, of_many: OfRuns, null_upper:
     statistic = _of_gaps(table.wp[held] / table.w[held], table.w[held], of_many)
     return union_of_inversions(
         table.signed[held], table.share[held], covariance, statistic,
-        level=settings.level, draws=settings.resamples, seed=settings.seed, null_upper=null_upper,
+        level=settings.level, draws=settings.resamples, seed=settings.seed, null_holds=null_holds,
         even=True,
     )  # fmt: skip

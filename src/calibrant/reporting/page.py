@@ -24,6 +24,7 @@ table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums;d
 caption{text-align:left;color:var(--soft);padding-bottom:.3rem}
 th,td{padding:.25rem .8rem;border-bottom:1px solid var(--line);text-align:right}
 th:first-child{text-align:left;min-width:8rem;overflow-wrap:anywhere}td{white-space:nowrap}thead th{color:var(--soft);font-weight:600}tbody th{font-weight:500}
+tbody+tbody tr:first-child>*{border-top:2px solid var(--soft)}
 svg{max-width:100%;height:auto}text{fill:var(--soft);font:12px system-ui,sans-serif}
 .note{color:var(--soft)}details{margin:.5rem 0}dt{font-weight:600;margin-top:.6rem}dd{margin-left:1rem}
 """
@@ -147,7 +148,7 @@ def _scores(curve: Mapping[str, list[float]]) -> str:
     for side, colour in (("inside", "var(--bar)"), ("outside", "var(--gap)")):
         for left, right, share in zip(curve["lower"], curve["upper"], curve[side], strict=True):
             x, w = 40 + SIZE * (left - low) / (high - low), SIZE * (right - left) / (high - low)
-            h = SIZE / 2 * share / top
+            h = SIZE / 2 * (share / top) ** 0.5
             hint = f"{side}, {left:.3g} to {right:.3g}: {100 * share:.2f} %"
             bars.append(
                 f"<g><title>{hint}</title><rect x='{x:.1f}' y='{10 + SIZE / 2 - h:.1f}' width='{w:.1f}' "
@@ -162,7 +163,8 @@ def _scores(curve: Mapping[str, list[float]]) -> str:
     label = "Histograms of the score: inside rows (blue) and outside rows (red)"
     return (
         f"<figure><svg viewBox='0 0 {SIZE + 60} {SIZE / 2 + 50}' width='{SIZE + 60}' role='img' aria-label='{label}'>"
-        f"{''.join(bars)}{frame}</svg><figcaption class='note'>Share of rows by score: inside in blue, outside in red."
+        f"{''.join(bars)}{frame}</svg><figcaption class='note'>Share of rows by score: inside in blue, outside in red. "
+        "Heights are square roots, so that thin parts can be seen."
         "</figcaption></figure>"
     )
 
