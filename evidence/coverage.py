@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 import calibrant as cal
-from calibrant.calibration.binning import equal_width
-from evidence.models import MODELS, Model, draw_labels
+from evidence.models import Model, draw_labels
 
 METRICS = ("nll", "brier", "accuracy")
 TRUTH_ROWS = 2_000_000
 
 
 def truth(model: Model, rng: np.random.Generator) -> dict[str, float]:
-    """Population values, with the labels integrated out where that is possible."""
+    """Population values, with the labels integrated out."""
     sums = dict.fromkeys(METRICS, 0.0)
-    gaps = np.zeros(15)
     blocks = TRUTH_ROWS // 100_000
     for _ in range(blocks):
         z = model.logits(100_000, rng)
@@ -27,9 +25,7 @@ def truth(model: Model, rng: np.random.Generator) -> dict[str, float]:
         sums["nll"] -= (law * np.log(said)).sum() / len(z)
         sums["brier"] += ((said**2).sum(axis=1) - 2 * (law * said).sum(axis=1) + 1).mean()
         sums["accuracy"] += law[rows, top].mean()
-        confidence = said[rows, top]
-        gaps += np.bincount(equal_width(confidence, 15), law[rows, top] - confidence, 15) / len(z)
-    return {name: value / blocks for name, value in sums.items()} | {"ece": float(np.abs(gaps / blocks).sum())}
+    return {name: value / blocks for name, value in sums.items()}
 
 
 def covered(model: Model, n: int, simulations: int, metrics: tuple[str, ...], seed: int) -> dict[str, float]:
@@ -53,17 +49,6 @@ def means_table(models: tuple[Model, ...], simulations: int, sizes: tuple[int, .
         for n in sizes:
             share = covered(model, n, simulations, METRICS, seed=100 * place + n)
             lines.append(f"| {model.name} | {n} | " + " | ".join(f"{share[m]:.3f}" for m in METRICS) + " |")
-    return lines
-
-
-def ece_table(simulations: int, sizes: tuple[int, ...] = (500, 2000)) -> list[str]:
-    """The expected calibration error, and how often the null band rejects."""
-    lines = ["| model | n | population ECE | coverage |", "| --- | ---: | ---: | ---: |"]
-    for place, model in enumerate(MODELS[:3]):
-        value = truth(model, np.random.default_rng(place))["ece"]
-        for n in sizes:
-            share = covered(model, n, simulations, ("ece",), seed=7000 + 100 * place + n)["ece"]
-            lines.append(f"| {model.name} | {n} | {value:.4f} | {share:.3f} |")
     return lines
 
 
@@ -91,19 +76,4 @@ def units_table(simulations: int, units: int = 200, repeats: int = 10) -> list[s
     for name in ("plain", "by unit"):
         shares = " | ".join(f"{hits[name, metric] / simulations:.3f}" for metric in METRICS)
         lines.append(f"| {name} | {shares} |")
-    return lines
-
-
-def null_table(simulations: int, sizes: tuple[int, ...] = (200, 2000)) -> list[str]:
-    """How often a perfectly calibrated model lies above the null band, and has p < 0.05."""
-    lines = ["| n | above the band | p below 0.05 |", "| ---: | ---: | ---: |"]
-    for n in sizes:
-        rng = np.random.default_rng(n)
-        above = small = 0
-        for place in range(simulations):
-            predictions = cal.Classification.from_probs(*MODELS[0].draw(n, rng))
-            ece = cal.evaluate(predictions, ["ece"], seed=place)["ece"]
-            above += ece.value > ece.null_high
-            small += ece.p_value < 0.05
-        lines.append(f"| {n} | {above / simulations:.3f} | {small / simulations:.3f} |")
     return lines

@@ -30,6 +30,12 @@ class Known:
         return cal.Judged.from_confidence(c, rng.random(n) < self.chance(c))
 
 
+def weighted_outcomes(confidence: np.ndarray, chance: np.ndarray) -> cal.Judged:
+    """A population: every confidence with both outcomes, weighted by their chances."""
+    outcome = np.repeat([True, False], len(confidence))
+    return cal.Judged.from_confidence(np.tile(confidence, 2), outcome, weights=np.append(chance, 1 - chance))
+
+
 KNOWN = (
     Known("perfect", lambda c: c),
     Known("mild", lambda c: c - 0.03),

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
+import calibrant as cal
+
 CLASSES = 10
 
 
@@ -22,16 +24,21 @@ class Model:
     spread: float = 2.0
     lift: float = 0.0
     temperature: float = 1.0
+    classes: int = CLASSES
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Predicted probabilities (n, C) and labels (n,)."""
         z = self.logits(n, rng)
         return softmax(self.temperature * z, axis=1), draw_labels(softmax(z, axis=1), rng)
 
+    def predictions(self, n: int, rng: np.random.Generator) -> cal.Classification:
+        """The same, ready to be evaluated."""
+        return cal.Classification.from_probs(*self.draw(n, rng))
+
     def logits(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Logits of the true class law."""
-        z = self.spread * rng.standard_normal((n, CLASSES))
-        z[np.arange(n), rng.integers(0, CLASSES, n)] += self.lift * np.abs(rng.standard_normal(n))
+        z = self.spread * rng.standard_normal((n, self.classes))
+        z[np.arange(n), rng.integers(0, self.classes, n)] += self.lift * np.abs(rng.standard_normal(n))
         return z
 
 

@@ -1,90 +1,90 @@
-"""Run every simulation and write docs/evidence.md: `python -m evidence.run [--simulations 2000]`."""
+"""Run every simulation and write docs/evidence.md: `python -m evidence.run [--simulations 2000] [--processes 2]`."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
-from evidence import coverage, regression
+from evidence import bias, calibration, classes, coverage, detection, regression
 from evidence.models import EXTREME, MODELS
+from evidence.simulation import standard_error
+from evidence.text import INTRODUCTION, SECTIONS
 
 PAGE = Path(__file__).parent.parent / "docs" / "evidence.md"
+FULL = 2000
+"""Simulations a row to which the numbers below belong; others are in proportion."""
+COUNTS = {
+    "binned": 200,
+    "cumulated": 150,
+    "smoothed": 50,
+    "classes": 100,
+    "null_main": 700,
+    "null_more": 100,
+    "null_few": 200,
+    "class_null": 500,
+    "detectable": 250,
+    "detection": 1000,
+}
+BIAS_ROWS = 200_000
 
-INTRODUCTION = """# Evidence
 
-Written by `make evidence`, with {simulations} simulations a row ({heavy} for the expected calibration error). Standard
-error of a share near 0.95: {error:.4f} ({heavy_error:.4f}).
+def counts_for(simulations: int) -> dict[str, int]:
+    """How many simulations each table has."""
+    return {name: max(count * simulations // FULL, 10) for name, count in COUNTS.items()}
 
-The models are stated in `evidence/models.py`: labels are drawn from softmax(z) with logistic-normal logits z of ten
-classes, and the model says softmax(T·z)."""
 
-SECTIONS = """
-## Intervals of means and shares
+def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, Callable[[], list[str]]]:
+    """Every table, the longest first."""
+    c = calibration
+    tiers = (
+        (c.NULL_MAIN, count["null_main"]),
+        (c.NULL_MORE, count["null_more"]),
+        (c.NULL_FEW, count["null_few"]),
+    )
+    return {
+        "null": partial(c.null_table, tiers),
+        "smoothed": partial(c.coverage_table, c.SMOOTHED, count["smoothed"], resamples=300),
+        "binned": partial(c.coverage_table, c.BINNED, count["binned"]),
+        "classes": partial(classes.coverage_table, count["classes"]),
+        "class_null": partial(classes.null_table, count["class_null"]),
+        "cumulated": partial(c.coverage_table, c.CUMULATED, count["cumulated"]),
+        "bias": partial(bias.table_and_figure, BIAS_ROWS * many // FULL, page.parent / "figures" / "bias.svg"),
+        "means": partial(coverage.means_table, MODELS, many),
+        "detectable": partial(c.detectable_table, count["detectable"]),
+        "detection": partial(detection.coverage_table, count["detection"]),
+        "numbers": partial(regression.coverage_table, many),
+        "units": partial(coverage.units_table, many),
+        "extreme": partial(coverage.means_table, EXTREME, many),
+        "fair": regression.fair_table,
+    }
 
-Coverage of 95 % intervals: studentised with Hall's correction for NLL and Brier, Wilson for accuracy.
 
-{means}
-
-Where they are stretched: almost every row is certain and right, so the few that are wrong carry the mean, and 200 rows
-hold six or seven of them.
-
-{extreme}
-
-## Dependent rows
-
-200 units, each asked ten times: nearly the same prediction and one label for all ten rows. Plain intervals take the
-2000 rows for independent.
-
-{units}
-
-## The expected calibration error
-
-Coverage of the population value of the same functional (15 bins of equal width) by the union of test inversions.
-
-{ece}
-
-The null band of a perfectly calibrated model: it should be exceeded in about 2.5 %, and p should be below 0.05 in about
-5 %.
-
-{null}
-
-## Regression
-
-Outcomes are 2x + s·e with s log-normal, and the model says N(2x, s²) or what differs from it; stated in
-`evidence/regression.py`. Coverage of the studentised 95 % intervals:
-
-{numbers}
-
-Squared errors under noise of t with 5 degrees have a variance but no third moment: means of such scores settle slowly,
-and no interval from a few hundred rows can know of the outcomes that have not come yet.
-
-The fair CRPS of S draws is unbiased for the CRPS of the distribution that they are drawn from, here 1/√π = 0.56419;
-that of the empirical distribution of the draws is larger by a share of 1/S.
-
-{fair}
-"""
+def page_of(parts: dict[str, list[str]], many: int, count: dict[str, int]) -> str:
+    """The page from its tables."""
+    numbers: dict[str, object] = {f"{name}_count": value for name, value in count.items()}
+    for kind, share in (("error", 0.95), ("band", 0.025), ("p", 0.05)):
+        numbers |= {f"{name}_{kind}": f"{100 * standard_error(share, value):.1f}" for name, value in count.items()}
+    numbers["bias_fewest"] = bias.repeats(max(bias.SIZES), BIAS_ROWS * many // FULL)
+    head = INTRODUCTION.format(simulations=many, error=f"{100 * standard_error(0.95, many):.1f}")
+    return head + "\n" + SECTIONS.format(**{name: "\n".join(lines) for name, lines in parts.items()}, **numbers)
 
 
 def main() -> None:
     """Simulate, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--simulations", type=int, default=2000)
+    parser.add_argument("--simulations", type=int, default=FULL)
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--write", type=Path, default=PAGE)
     arguments = parser.parse_args()
-    many, heavy = arguments.simulations, max(arguments.simulations // 4, 20)
-    parts = {
-        "means": coverage.means_table(MODELS, many),
-        "extreme": coverage.means_table(EXTREME, many),
-        "units": coverage.units_table(many),
-        "ece": coverage.ece_table(heavy),
-        "null": coverage.null_table(heavy),
-        "numbers": regression.coverage_table(many),
-        "fair": regression.fair_table(),
-    }
-    head = INTRODUCTION.format(
-        simulations=many, heavy=heavy, error=(0.95 * 0.05 / many) ** 0.5, heavy_error=(0.95 * 0.05 / heavy) ** 0.5
-    )
-    page = head + "\n" + SECTIONS.format(**{key: "\n".join(lines) for key, lines in parts.items()})
+    many, count = arguments.simulations, counts_for(arguments.simulations)
+    with ProcessPoolExecutor(arguments.processes, mp_context=get_context("spawn")) as pool:
+        running = {name: pool.submit(job) for name, job in jobs_for(many, count, arguments.write).items()}
+        parts = {name: result.result() for name, result in running.items()}
+    page = page_of(parts, many, count)
     arguments.write.write_text(page, encoding="utf-8")
     print(page)
 

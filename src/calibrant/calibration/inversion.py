@@ -10,7 +10,7 @@ make the observed variance too small to judge by.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -44,13 +44,12 @@ def union_of_inversions(
     draws: int,
     seed: int,
     null_holds: bool | None = None,
-    even: bool = False,
+    also: Sequence[np.ndarray] = (),
 ) -> Interval:
     """The interval of statistic(signed) when `signed` (B,) has the given covariance (B,) or (B, B).
 
     null_holds: whether redrawn labels give as much, so that the interval begins at 0; judged by the normal noise where
-    it is not known. even: the same gap everywhere is a third profile, for statistics in which gaps of opposite sign
-    cancel.
+    it is not known. also: further profiles, as the same gap everywhere where gaps of opposite sign cancel.
     """
     observed = float(statistic(signed))
     if not np.isfinite(observed):
@@ -67,8 +66,7 @@ def union_of_inversions(
         size = _crossing(lambda size: float(np.quantile(statistic(size * unit + noise), tail)), observed)
         return float(statistic(size * unit)) if size > 0 else 0.0
 
-    profiles = (signed, soft, share) if even else (signed, soft)
-    units = [_unit(profile, signed, share, statistic) for profile in profiles]
+    units = [_unit(profile, signed, share, statistic) for profile in (signed, soft, *also)]
     highs = [reach(unit, tails[0]) for unit in units]
     low = 0.0 if null_holds else min(reach(unit, tails[1]) for unit in units)
     return Interval(low, max(highs) or observed, "test-inversion")  # less than noise alone gives is no proof of nothing

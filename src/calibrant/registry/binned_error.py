@@ -179,7 +179,8 @@ def null_facts(
 def two_sided(drawn: np.ndarray, value: float, settings: Settings) -> dict[str, float]:
     """The central band of redrawn values, and how seldom they are as far to either side."""
     low, high = np.quantile(drawn, [0.5 - settings.level / 2, 0.5 + settings.level / 2])
-    tail = float(min((drawn <= value).sum(), (drawn >= value).sum()))
+    slack = 1e-12 * abs(value)  # an outcome that was redrawn as it was is a tie, whatever rounding says
+    tail = float(min((drawn <= value + slack).sum(), (drawn >= value - slack).sum()))
     p_value = min(1.0, 2.0 * (tail + 1.0) / (len(drawn) + 1.0))
     return {"null_low": float(low), "null_high": float(high), "p_value": p_value}
 

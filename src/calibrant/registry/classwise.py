@@ -66,15 +66,22 @@ class Cells:
     p_squared: np.ndarray
     y: np.ndarray
     p_y: np.ndarray
+    place: np.ndarray
+    """Which of the bins of its class a cell is."""
     mass: float
     copies: int = 1
     """How often a cell counts: twice where two classes mirror each other."""
 
     @classmethod
-    def of(cls, sums: list[np.ndarray], mass: float, copies: int = 1) -> Cells:
+    def of(cls, sums: list[np.ndarray], place: np.ndarray, mass: float, copies: int = 1) -> Cells:
         """From the five sums in order."""
         count, p, p_squared, y, p_y = sums
-        return cls(count, p, p_squared, y, p_y, mass, copies)
+        return cls(count, p, p_squared, y, p_y, place, mass, copies)
+
+    def pooled(self) -> np.ndarray:
+        """Signed gaps if every class had the same gap in a bin: that of all classes together."""
+        gap = np.bincount(self.place, self.signed) / np.maximum(np.bincount(self.place, self.share), 1e-300)
+        return self.share * gap[self.place]
 
     @property
     def share(self) -> np.ndarray:
@@ -89,7 +96,7 @@ class Cells:
     def take(self, which: np.ndarray, copies: int) -> Cells:
         """Some of the cells, each counting so often."""
         sums = [x[which] for x in (self.count, self.p, self.p_squared, self.y, self.p_y)]
-        return Cells.of(sums, self.mass, copies)
+        return Cells.of(sums, self.place[which], self.mass, copies)
 
     def variance(self) -> np.ndarray:
         """Variance of `signed`, steadied by two pseudo-rows at the model's probability."""
@@ -117,13 +124,14 @@ def cells_of_table(table: UnitTable) -> tuple[Cells, Cells]:
     Of two classes these are the second's, twice; at the edges of bins the two do not mirror each other quite.
     """
     values = table.astype(np.float64) / FIXED
-    mass, two = float(values[0, 0].sum()), values.shape[1] == 2
+    mass = float(values[0, 0].sum())
     flat = values.reshape(len(values), -1)
-    drawn = values[:, 1] if two else flat
-    return (
-        Cells.of(list(flat[:, flat[0] > 0]), mass),
-        Cells.of(list(drawn[:, drawn[0] > 0]), mass, copies=2 if two else 1),
-    )
+    places = np.tile(np.arange(values.shape[2]), values.shape[1])
+    filled = flat[0] > 0
+    cells = Cells.of(list(flat[:, filled]), places[filled], mass)
+    if values.shape[1] != 2:
+        return cells, cells
+    return cells, cells.take(np.flatnonzero((np.arange(len(places)) >= values.shape[2])[filled]), copies=2)
 
 
 def classwise_error(
@@ -137,7 +145,7 @@ def classwise_error(
     interval = union_of_inversions(
         cells.signed, cells.share, cells.variance(), statistic,
         level=settings.level, draws=settings.resamples, seed=settings.seed, null_holds=alike <= null["null_high"],
-        even=True,
+        also=(cells.pooled(), cells.share),
     )  # fmt: skip
     if cells.copies == 1:
         interval = replace(interval, method=f"{interval.method}{APPROXIMATE}")
@@ -172,7 +180,7 @@ class Entries:
         entries = np.concatenate(self.parts)
         if not len(entries):
             nothing = np.empty(0)
-            return Cells.of([nothing] * 5, float(self.n)), nothing, nothing
+            return Cells.of([nothing] * 5, nothing.astype(np.int64), float(self.n)), nothing, nothing
         order = np.lexsort((entries[:, 2], entries[:, 1], entries[:, 0]))
         k, p, y = entries[order].T
         first = np.append(True, k[1:] != k[:-1])  # of each class
@@ -185,4 +193,4 @@ class Entries:
         group = np.repeat(group[run], np.diff(np.append(run, len(k))))  # ties go with the first of them
         cell = np.flatnonzero(first | np.append(True, group[1:] != group[:-1]))
         sums = [np.add.reduceat(x, cell) for x in (np.ones(len(k)), p, p * p, y, p * y)]
-        return Cells.of(sums, float(self.n)), np.repeat(kept, kept)[cell], k[cell]
+        return Cells.of(sums, group[cell], float(self.n)), np.repeat(kept, kept)[cell], k[cell]

@@ -97,5 +97,5 @@ def _interval(state: KeptPairs, settings: Settings, of_many: OfRuns, null_holds:
     return union_of_inversions(
         table.signed[held], table.share[held], covariance, statistic,
         level=settings.level, draws=settings.resamples, seed=settings.seed, null_holds=null_holds,
-        even=True,
+        also=(table.share[held],),
     )  # fmt: skip

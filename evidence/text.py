@@ -1,0 +1,119 @@
+"""The words of docs/evidence.md, between its tables."""
+
+INTRODUCTION = """# Evidence
+
+Written by `make evidence`. Tables of means and shares rest on {simulations} simulations a row, so that a share near
+95 % has a standard error of {error} %; other tables say how many they rest on.
+
+Models of several classes are stated in `evidence/models.py`: labels are drawn from softmax(z) with logistic-normal
+logits z, and the model says softmax(T·z). Models of one probability are in `evidence/known.py`: a confidence c is right
+with a known chance. *Perfect*: c; *mild*: c − 0.03; *bad*: 0.8 c; *one bad bin*: c, but c − 0.3 between 11/15 and
+12/15; *two-signed*: c + 0.1 sin(2π(c − 0.3)/0.7)."""
+
+SECTIONS = """
+## Intervals of means and shares
+
+Coverage of 95 % intervals: studentised with Hall's correction for NLL and Brier, Wilson for accuracy.
+
+{means}
+
+Where they are stretched: almost every row is certain and right, so the few that are wrong carry the mean, and 200 rows
+hold six or seven of them.
+
+{extreme}
+
+## Dependent rows
+
+200 units, each asked ten times: nearly the same prediction and one label for all ten rows. Plain intervals take the
+2000 rows for independent.
+
+{units}
+
+## Bias of calibration errors
+
+A plug-in calibration error of few rows is too large, most of all for a perfect model: what looks like an improvement
+may be a larger test set. The figure shows mean estimates against the number of rows, for T = 1 (perfect), 1.3
+(mediocre) and 2 (bad), ten classes, accuracy 0.81; dashed is the population value. It follows figure 2 of Gruber &
+Buettner (2022, NeurIPS 35). Means are of 400 simulations up to n = 500, of {bias_fewest} at n = 20 000. The root Brier
+score `rbs` is flat, but it measures more than calibration: it is far from 0 for a perfect model.
+
+![Mean estimates against the number of rows](figures/bias.svg)
+
+{bias}
+
+## Intervals of calibration errors
+
+Coverage (mean width) of 95 % intervals. The truth is the population value of the same functional, with the same bins or
+kernel and each label replaced by its chance: 0 for the perfect model. A percentile bootstrap never covers it there.
+`tce(debias=true)` has the interval of `tce`.
+
+{binned_count} simulations a row (standard error {binned_error} %):
+
+{binned}
+
+{cumulated_count} simulations a row (standard error {cumulated_error} %):
+
+{cumulated}
+
+{smoothed_count} simulations a row (standard error {smoothed_error} %):
+
+{smoothed}
+
+Errors of every class, with T = 1 (perfect), 1.15 (mild) and 1.7 (bad). `sce` is `cwce(p=1)` divided by the number of
+classes, and so are its intervals. {classes_count} simulations a row (standard error {classes_error} %):
+
+{classes}
+
+Cells of different classes are taken for independent, and of ten classes many hold few rows: coverage can then fall
+below 90 %, most of all that of `cwce` with 500 rows and of `ace` and `tace` for bad models.
+
+## Null bands of calibration errors
+
+A perfect model should lie above its null band in 2.5 % of simulations, and have p < 0.05 in 5 %. The table shows both
+shares. Of the signed metrics `o_e`, `slope`, `intercept` and `spiegelhalter_z` the first counts the upper side only,
+and p is two-sided. Standard errors of the two shares: {null_main_band} % and {null_main_p} % of {null_main_count}
+simulations, {null_more_band} % and {null_more_p} % of {null_more_count}, {null_few_band} % and {null_few_p} % of
+{null_few_count}.
+
+{null}
+
+`mce` takes few values where a bin has few rows, so that its band errs on the safe side.
+
+Errors of every class, and `uce`, which is not 0 for a perfect model but has the band that belongs to it.
+{class_null_count} simulations a row (standard errors {class_null_band} % and {class_null_p} %):
+
+{class_null}
+
+## What is detectable
+
+`detectable` is the error that a model must have, the same everywhere, to lie above the null band four times in five. Of
+each metric: the mean `detectable` of a perfect model, and the share of {detectable_count} simulations in which a model
+with just that error lay above its band.
+
+{detectable}
+
+No model of ten classes can be off by the same amount in every class at once, for its probabilities sum to 1; the last
+row takes the over-confident model softmax(T·z) with that error instead.
+
+## Detection and selective prediction
+
+500 rows. Detection: scores N(0, 1) inside and N(1.5, 1) outside, as many of either. Selective prediction: the mild
+model of one probability. {detection_count} simulations (standard error {detection_error} %).
+
+{detection}
+
+## Regression
+
+Outcomes are 2x + s·e with s log-normal, and the model says N(2x, s²) or what differs from it; stated in
+`evidence/regression.py`. Coverage of the studentised 95 % intervals:
+
+{numbers}
+
+Squared errors under noise of t with 5 degrees have a variance but no third moment: means of such scores settle slowly,
+and no interval from a few hundred rows can know of the outcomes that have not come yet.
+
+The fair CRPS of S draws is unbiased for the CRPS of the distribution that they are drawn from, here 1/√π = 0.56419;
+that of the empirical distribution of the draws is larger by a share of 1/S.
+
+{fair}
+"""
