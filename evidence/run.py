@@ -20,10 +20,10 @@ FULL = 2000
 COUNTS = {
     "binned": 200,
     "cumulated": 150,
-    "smoothed": 50,
-    "classes": 100,
+    "smoothed": 100,
+    "classes": 150,
     "null_main": 700,
-    "null_more": 100,
+    "null_more": 200,
     "null_few": 200,
     "class_null": 500,
     "detectable": 250,

@@ -1,12 +1,11 @@
-"""Errors of binned pairs (p, y): sums per bin, the expected calibration error in its norms, the reliability curve.
+"""Sums of pairs (p, y) over bins: what errors of gaps, their variance, and that of dependent rows are worked out from.
 
-ECE = Σ_b n_b/N |ȳ_b − p̄_b| (Naeini, Cooper & Hauskrecht 2015); the l2 norm is the root of Σ_b n_b/N (ȳ_b − p̄_b)², the
-max norm the largest gap (MCE). The plug-in is biased upwards: a perfect model has a positive ECE at any finite n.
+Notation: bin b has n_b rows, mean prediction p̄_b and mean outcome ȳ_b; its gap is ȳ_b − p̄_b. Norms of the gaps, the ECE
+(Naeini, Cooper & Hauskrecht 2015) among them, are in `calibration.norms`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -162,26 +161,3 @@ class UnitSums:
         covariance = np.einsum("ub,uc->bc", residual, residual) * units / max(units - 1, 1)
         covariance += np.diag(steady / np.where(present > 0, present, 1))
         return covariance / table.w.sum() ** 2
-
-
-Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""From signed shares (…, B) and shares (B,) to values (…)."""
-
-
-def l1(signed: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Σ_b |signed_b|."""
-    del share
-    return np.abs(signed).sum(axis=-1)
-
-
-def l2(signed: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """(Σ_b signed_b²/share_b)^½."""
-    return np.sqrt((signed**2 / np.where(share > 0, share, np.inf)).sum(axis=-1))
-
-
-def largest(signed: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """max_b |signed_b|/share_b."""
-    return (np.abs(signed) / np.where(share > 0, share, np.inf)).max(axis=-1)
-
-
-NORMS: dict[str, Statistic] = {"l1": l1, "l2": l2, "max": largest}

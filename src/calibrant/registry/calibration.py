@@ -180,6 +180,7 @@ UCE = Metric(
     direction="lower",
     limits=(0.0, 1.0),
     needs=LABELS,
+    tasks=frozenset({"classification"}),
     comparable=False,
     bias="Not 0 for a perfect model even without noise: entropy is not an error rate. The null band holds what a "
     "perfect model would give, and the p-value is two-sided: a value below it is no good sign either.",
@@ -187,7 +188,7 @@ UCE = Metric(
     merge="exact",
     interval=UNION,
     options=(BINS,),
-    accumulate=lambda spec, predictions: over_bins(spec, UncertaintyPairs(getattr(predictions, "classes", 2)), 1.0),
+    accumulate=lambda spec, predictions: over_bins(spec, UncertaintyPairs(predictions.classes), 1.0),
 )
 
 METRICS = (ECE, MCE, TCE, TOP_K_ECE, UCE)

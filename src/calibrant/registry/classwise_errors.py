@@ -21,7 +21,6 @@ TEXT_UNION = (
     f"{UNION}, cells of different classes taken for independent: of three classes and more it covers 88 to 99 %, least "
     "for bad models; none with weights or units"
 )
-MANY_ENTRIES = "it sorts the probabilities of every class, and there are many: name it if it is meant"
 
 
 # ------------------------------------------------------------------------------ bins of equal width
