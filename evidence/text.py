@@ -64,8 +64,8 @@ classes, and so are its intervals. {classes_count} simulations a row (standard e
 
 {classes}
 
-Cells of different classes are taken for independent, and of ten classes many hold few rows: coverage can then fall
-below 90 %, most of all that of `cwce` with 500 rows and of `ace` and `tace` for bad models.
+Cells of different classes are taken for independent, and of ten classes many hold few rows: coverage can then fall to
+about 89 %, as that of `cwce` for the bad model. Tables mark such intervals.
 
 ## Null bands of calibration errors
 
