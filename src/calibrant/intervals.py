@@ -73,9 +73,9 @@ def delong(score: np.ndarray, positive: np.ndarray, auc: float, level: float) ->
     m, n = len(inside), len(outside)
     if m < 2 or n < 2 or not 0.0 < auc < 1.0:
         return NONE
-    ranks = _mid_ranks(np.concatenate([inside, outside]))
-    placed_in = (ranks[:m] - _mid_ranks(inside)) / n
-    placed_out = 1.0 - (ranks[m:] - _mid_ranks(outside)) / m
+    ranks = mid_ranks(np.concatenate([inside, outside]))
+    placed_in = (ranks[:m] - mid_ranks(inside)) / n
+    placed_out = 1.0 - (ranks[m:] - mid_ranks(outside)) / m
     error = math.sqrt(placed_in.var(ddof=1) / m + placed_out.var(ddof=1) / n)
     if error == 0.0:
         return NONE
@@ -105,7 +105,7 @@ def wider(a: Interval, b: Interval) -> Interval:
     return a if a is NONE else Interval(min(a.low, b.low), max(a.high, b.high), f"{a.method}-wider")
 
 
-def _mid_ranks(x: np.ndarray) -> np.ndarray:
+def mid_ranks(x: np.ndarray) -> np.ndarray:
     """Ranks from 1, equal values sharing their mean rank."""
     _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
     return (counts.cumsum() - (counts - 1) / 2.0)[inverse]

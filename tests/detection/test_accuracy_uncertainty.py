@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import calibrant as cal
 from calibrant.detection import accuracy_uncertainty as au
 from calibrant.kernels.loops.resampling import POISSON_WORDS
 from calibrant.kernels.philox import words
@@ -169,3 +170,12 @@ def test_undefined_without_weight_and_without_a_finite_range():
         assert math.isnan(au.avu_auc(u[:n], e[:n], w))
         assert math.isnan(au.avu(au.cells_at(1.0, u[:n], e[:n], w)))
         assert np.isnan(au.avu_replicates(u[:n], e[:n], w, None, threshold=1.0, replicates=2, seed=0)).all()
+
+
+def test_a_threshold_may_lie_below_zero():
+    """Energies are negative: a threshold among them is meant, not the one that is chosen by default."""
+    rng = np.random.default_rng(0)
+    z, labels = rng.normal(size=(300, 4)), rng.integers(0, 4, 300)
+    got = cal.measure(cal.Classification.from_logits(z, labels), "avu(score=energy,threshold=-2.5)")
+    energy, wrong = -np.log(np.exp(z).sum(axis=1)), z.argmax(axis=1) != labels
+    assert list(got.values()) == pytest.approx([((energy > -2.5) == wrong).mean()])

@@ -146,7 +146,7 @@ def test_judged_answers():
 # ---------------------------------------------------------------------------------- weights and units
 def test_whole_weights_are_repeated_rows():
     w = np.random.default_rng(0).integers(0, 4, ROWS["inside"])
-    weighted = detect(classes("inside", weights=w.astype(float)), NEAR)
+    weighted = detect(classes("inside", weights=w.astype(float)), classes("near", weights=np.ones(ROWS["near"])))
     repeated = detect(INSIDE[np.repeat(np.arange(len(w)), w)], NEAR)
     for name in ("auroc", "aupr_in", "aupr_out", "detection_accuracy", "fpr95", "wasserstein"):
         assert weighted[name].value == pytest.approx(repeated[name].value, abs=1e-12)
@@ -154,6 +154,16 @@ def test_whole_weights_are_repeated_rows():
     assert a["accuracy"] == pytest.approx(b["accuracy"], abs=1e-12)
     assert a["share"] == pytest.approx(b["share"], abs=1e-12)
     assert weighted["auroc"].n == 100
+
+
+def test_the_unit_of_weights_of_one_side_does_not_matter():
+    """They are brought to a mean of one: else their unit would set how many rows are outside."""
+    w = np.random.default_rng(1).exponential(size=ROWS["inside"])
+    plain, scaled = (detect(classes("inside", weights=unit * w), NEAR) for unit in (1.0, 100.0))
+    for name in ("auroc", "aupr_in", "aupr_out", "fpr95"):
+        assert scaled[name].value == pytest.approx(plain[name].value, rel=1e-9)
+    both = detect(classes("inside", weights=w / w.mean()), classes("near", weights=np.ones(ROWS["near"])))
+    assert plain["aupr_in"].value == pytest.approx(both["aupr_in"].value, rel=1e-9)
 
 
 def test_units_widen_intervals_and_leave_values():

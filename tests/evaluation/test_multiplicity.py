@@ -56,3 +56,13 @@ def test_groups_by_label_have_no_p_value():
     predictions = cal.Classification.from_logits(rng.normal(size=(60, 3)), rng.integers(0, 3, 60))
     groups = cal.evaluate(predictions, "ece,ks,cwce,slope", by="labels", resamples=40).results[0].groups
     assert all(np.isnan(e.p_value) and np.isnan(e.q_value) for group in groups for e in group.metrics.values())
+
+
+def test_resamples_too_few_for_the_groups_are_told_of():
+    """The smallest p-value is 1/(resamples + 1); times 12 groups it must be able to fall below the mark."""
+    groups = judged(bad=1)
+    few, enough = (cal.evaluate(groups, "ece", by="group", resamples=number) for number in (400, 480))
+    assert [note.code for note in few.warnings] == ["too-few-resamples"]
+    assert "480 would do" in few.warnings[0].message
+    assert not enough.warnings
+    assert enough.results[0].groups[0].metrics["ece"].q_value < 0.025 < few.results[0].groups[0].metrics["ece"].q_value

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import calibrant as cal
+from calibrant.errors import UsageError
+from calibrant.evaluation.result import Evaluation
 from calibrant.evaluation.shift import spearman, spread_of
 
 TYPES = ("blur", "fog", "noise")
@@ -175,3 +177,20 @@ def test_blocks_and_threads_change_no_bit():
     predictions = made(z, y, columns={"shift": kind, "severity": severity}, name="model")
     whole = cal.evaluate(predictions, SPECS, shift=True, resamples=20)
     assert cal.evaluate(predictions, SPECS, shift=True, resamples=20, block_rows=37).dumps() == whole.dumps()
+
+
+def test_an_infinite_score_survives_its_file(tmp_path):
+    """A label of probability 0 at severity 1: the summary that is read again is the one that was written."""
+    p, y = np.full((6, 2), 0.5), np.zeros(6, int)
+    p[2] = [0.0, 1.0]
+    columns = {"shift": np.array(["fog", "snow"] * 3), "severity": np.repeat([0, 1, 2], 2)}
+    evaluation = cal.evaluate(cal.Classification.from_probs(p, y, columns=columns), "nll", shift=True)
+    again = Evaluation.load(evaluation.save(tmp_path / "evaluation.json"))
+    assert again.shift == evaluation.shift
+    assert str(again) == str(evaluation)
+
+
+@pytest.mark.parametrize("odd", ["shift", ("shift",), ("a", "b", "c")])
+def test_shift_takes_two_names(odd):
+    with pytest.raises(UsageError, match="two columns"):
+        cal.evaluate(cal.Judged.from_confidence([0.5, 0.9], [True, False]), "ece", shift=odd)

@@ -232,3 +232,12 @@ def test_rounded_probabilities_stay_in_their_bins():
     assert rows.confidence.tolist() == [0.6, 0.7, 0.8]
     assert rows.extras["class", 1].tolist() == [0.6, 0.2, 0.8]
     assert rows.extras["top_mass", 1].tolist() == [0.6, 0.7, 0.8]
+
+
+@pytest.mark.parametrize("threshold", [0.001, 0.05, 0.1, 0.3])
+def test_entries_at_the_threshold_are_left_out(threshold):
+    """exp(log p) may be the float above p: entries are judged as they were given."""
+    p = np.array([[threshold, 1.0 - threshold]])
+    key = ("above", threshold)
+    rows = rows_of(Classification.from_probs(p, np.array([1])), frozenset({key}))
+    np.testing.assert_array_equal(rows.extras[key], [[1.0, 1.0 - threshold, 1.0]])

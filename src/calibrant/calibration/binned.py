@@ -55,8 +55,9 @@ class BinSums:
 
         def work(a: int, b: int) -> None:
             for first in range(a, b, 1 << 22):  # integers of 2⁻⁴⁰ would overflow beyond
-                found.append(np.zeros((2 * bins, 3), np.int64))
-                width_sums(p, y, bins, found[-1], first, min(b, first + (1 << 22)))
+                sums = np.zeros((2 * bins, 3), np.int64)  # found[-1] may be another thread's
+                found.append(sums)
+                width_sums(p, y, bins, sums, first, min(b, first + (1 << 22)))
 
         over_rows(work, len(p), len(p), threads)
         for sums in found:

@@ -2,10 +2,10 @@
 
 The plug-in T = statistic(gaps) is biased, most at a perfect model, so its bootstrap misses the truth there every time.
 The interval keeps each θ whose central `level` range of simulated T contains the observed one, where T is simulated
-from gaps of size θ along a profile, plus normal errors of the observed variance. Two profiles are tried, their ranges
-united: the observed gaps, and these soft-thresholded at 1.5 standard errors. If T lies under the upper end of the null,
-the interval begins at 0; the null is that of the redrawn labels where the caller has it, for bins without a single miss
-make the observed variance too small to judge by.
+from gaps of size θ along a profile, plus normal errors of the observed variance. Profiles are tried and their ranges
+united: the observed gaps, these soft-thresholded at 1.5 standard errors, and others that the caller names. If T lies
+under the upper end of the null, the interval begins at 0; the null is that of the redrawn labels where the caller has
+it, for bins without a single miss make the observed variance too small to judge by.
 """
 
 from __future__ import annotations

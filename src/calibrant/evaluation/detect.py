@@ -16,7 +16,7 @@ from calibrant.evaluation.result import Evaluation
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, Detection, Evaluated, Judged
 from calibrant.predictions.arrays import as_array, as_floats
-from calibrant.registry.metric import NEEDS
+from calibrant.registry.selective import lacks_score
 from calibrant.scores.uncertainty import ROW_SCORES
 
 Score = str | Callable[[Evaluated], Any]
@@ -59,7 +59,7 @@ def detect(
     column, a function of predictions that gives (N,) scores, or several of them; by default the entropy of classes, one
     minus the confidence of judged answers, the variance of numbers. Where the inside has labels and both
     sides have confidences, the curve `mix` tells accuracy against confidence on both together, outside rows counting as
-    wrong.
+    wrong. units: a column of dependent rows; a unit of one name on both sides is one.
     """
     others = _outsides(outside)
     scores = _scores(_default_score(inside) if score is None else score)
@@ -163,10 +163,7 @@ def _block_scores(block: Evaluated, score: Score) -> tuple[np.ndarray | None, ..
 
 
 def _check_score(block: Evaluated, name: str) -> None:
-    known = ROW_SCORES[name]
-    reason = None if block.task in known.tasks else f"it is not defined for {block.task} predictions"
-    for need in sorted(known.needs):
-        reason = reason or (None if NEEDS[need][0](block) else NEEDS[need][1])
+    reason = lacks_score(name, block)
     if reason:
         raise NotApplicable(
             f"{block.name}: score {name}",
@@ -206,31 +203,38 @@ def _users(values: Any, block: Evaluated, name: str) -> np.ndarray:
 
 # ------------------------------------------------------------------------------------- both sides
 def _joined(inside: Scored, outside: Scored, label: str, score: Score) -> Detection:
-    weights = None
-    if inside.weights is not None or outside.weights is not None:
-        weights = np.concatenate([_ones(inside, inside.weights), _ones(outside, outside.weights)])
+    pair = _weights(inside, outside)
+    weights = None if pair is None else np.concatenate(pair)
     columns = {}
     if inside.units is not None and outside.units is not None:
-        both = [np.char.add(prefix, side.units.astype(str)) for prefix, side in (("i", inside), ("o", outside))]  # type: ignore[union-attr]
-        columns["unit"] = np.concatenate(both)
+        columns["unit"] = np.concatenate([inside.units.astype(str), outside.units.astype(str)])
     meta = {"inside": inside.name, "outside": outside.name, "score": _score_name(score)}
     return Detection.from_scores(
         inside.score, outside.score, weights=weights, columns=columns, meta=meta, name=label
     )  # fmt: skip
 
 
-def _ones(side: Scored, weights: np.ndarray | None) -> np.ndarray:
-    return np.ones(len(side.score)) if weights is None else weights
+def _weights(inside: Scored, outside: Scored) -> tuple[np.ndarray, np.ndarray] | None:
+    """Weights of both sides; those of one side alone are brought to a mean of one, which the other's rows have."""
+    if inside.weights is None and outside.weights is None:
+        return None
+    alone = inside.weights is None or outside.weights is None
+    both = []
+    for side in (inside, outside):
+        weights = np.ones(len(side.score)) if side.weights is None else side.weights
+        mean = float(weights.mean())
+        both.append(weights / mean if alone and mean > 0 else weights)
+    return both[0], both[1]
 
 
 def _mix(inside: Scored, outside: Scored) -> dict[str, list[float]] | None:
     """Accuracy against confidence on both sides together, outside rows counting as wrong (Ovadia et al., figure 4)."""
     if inside.hit is None or inside.confidence is None or outside.confidence is None:
         return None
+    weights, outside_weights = _weights(inside, outside) or (None, None)
     curve = mixed_accuracy_versus_confidence(
-        inside.confidence, inside.hit, outside.confidence, THRESHOLDS,
-        weights=inside.weights, outside_weights=outside.weights,
-    )  # fmt: skip
+        inside.confidence, inside.hit, outside.confidence, THRESHOLDS, weights=weights, outside_weights=outside_weights
+    )
     kept = ~np.isnan(curve.accuracy)
     return {
         "confidence": curve.threshold[kept].tolist(),

@@ -86,6 +86,13 @@ def _shift_columns(shift: bool | tuple[str, str], over: str, inputs: list[Input]
         if over != "mean":
             raise UsageError("over", expected="shift beside it", came="got it alone", do="ask for shift too")
         return None
+    if not isinstance(shift, bool) and (isinstance(shift, str) or len(shift) != 2):
+        raise UsageError(
+            "shift",
+            expected="true, or the names of two columns: type and severity",
+            came=f"got {show(str(shift))}",
+            do='write shift=("shift", "severity")',
+        )
     if shift is True and all(set(COLUMNS) <= set(item.example.info.meta) for item in inputs):
         return None
     return COLUMNS if isinstance(shift, bool) else (str(shift[0]), str(shift[1]))

@@ -148,7 +148,9 @@ class OneInput:
         return Summary(self.source.name, over, tuple(cells))
 
     def _groups(self, grouping: Grouping, k: int) -> Iterator[Group]:
-        for group, found in sorted(self.seen.groups[k].items()) if self.seen else ():
+        held = self.seen.groups[k] if self.seen else {}
+        for group in sorted(held):
+            found = held.pop(group)  # with its rows and redrawn labels: a thousand groups would not fit
             metrics: Mapping[str, Estimate] = found.estimates(self.settings)
             if grouping.by.partition(":")[0] == "labels":
                 metrics = {text: _given_the_label(estimate) for text, estimate in metrics.items()}
@@ -163,9 +165,22 @@ class OneInput:
 
     def _redrawn(self) -> bool:
         """Whether a metric would have had a band of redrawn labels."""
-        return any(spec.metric.name in ("ece", "ks", "cwce", "slope") for spec in self.seen.wanted.specs)  # type: ignore[union-attr]
+        specs = self.seen.wanted.specs if self.seen else []
+        return any(spec.metric.redraws for spec in specs)
 
     # --------------------------------------------------------------------------------------- notes
+    def _too_few_resamples(self) -> list[Note]:
+        """A p-value is at least 1/(resamples + 1): of many groups, a single bad one would never be marked."""
+        groupings = [] if self.seen is None else [g for g in self.seen.wanted.groupings if g.intervals]
+        most = max((len(g.names) for g in groupings), default=0)
+        rate = 0.5 - self.settings.level / 2
+        known = self.settings.intervals and self.units is None and self._redrawn()
+        if not known or most < rate * (self.settings.resamples + 1):
+            return []
+        said = f"of {most} groups no single one can be marked with {self.settings.resamples} resamples"
+        wanted = f"{math.ceil(most / rate)} would do"
+        return [Note("too-few-resamples", f"{self.source.name}: {said}; {wanted}")]
+
     def notes(self) -> list[Note]:
         """What was met or done that the user should know of."""
         name, out = self.source.name, list(self.source.notes())
@@ -188,6 +203,7 @@ class OneInput:
         if any(column.partition(":")[0] == "labels" for column in self.by):
             said = "within one label no model is calibrated: groups by labels have no interval or band of ECE"
             out.append(Note("by-labels", f"{name}: {said}"))
+        out += self._too_few_resamples()
         if any(column.partition(":")[0] == "y" for column in self.by):
             said = "groups by y are groups by what came true: among high outcomes a good forecast looks too low"
             out.append(Note("by-outcome", f"{name}: {said}"))

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import UsageError, show
-from calibrant.registry.estimate import Estimate
+from calibrant.intervals import mid_ranks
+from calibrant.registry.estimate import NOT_FINITE, Estimate
 
 COLUMNS = ("shift", "severity")
 ACROSS = "all inputs"
@@ -38,6 +39,23 @@ class Cell:
     def of(cls, shift: Any, severity: float, n: int, metrics: Mapping[str, Estimate]) -> Cell:
         """From estimates."""
         return cls(str(shift), float(severity), n, {spec: estimate.value for spec, estimate in metrics.items()})
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in an evaluation file; `status` says what a value that is null was."""
+        out = {"shift": self.shift, "severity": self.severity, "n": self.n, "values": _finite(self.values)}
+        odd = {spec: value for spec, value in self.values.items() if not math.isfinite(value)}
+        named = {str(value): status for status, value in NOT_FINITE.items()}
+        return out | ({"status": {spec: named[str(value)] for spec, value in odd.items()}} if odd else {})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Cell:
+        """The cell that was written."""
+        status = data.get("status", {})
+        values = {
+            spec: NOT_FINITE.get(status.get(spec, ""), math.nan) if value is None else value
+            for spec, value in data["values"].items()
+        }
+        return cls(data["shift"], data["severity"], data["n"], values)
 
 
 @dataclass(frozen=True)
@@ -82,9 +100,7 @@ class Summary:
         return {
             "input": self.input,
             "over": self.over,
-            "cells": [
-                {"shift": c.shift, "severity": c.severity, "n": c.n, "values": _finite(c.values)} for c in self.cells
-            ],
+            "cells": [cell.to_json() for cell in self.cells],
             "metrics": {
                 spec: {
                     "by_severity": [{"severity": s, **_finite(self.at(spec, s))} for s in self.severities],
@@ -98,11 +114,7 @@ class Summary:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Summary:
         """The summary that was written."""
-        cells = tuple(
-            Cell(c["shift"], c["severity"], c["n"], {k: math.nan if v is None else v for k, v in c["values"].items()})
-            for c in data["cells"]
-        )
-        return cls(data["input"], data["over"], cells)
+        return cls(data["input"], data["over"], tuple(Cell.from_json(cell) for cell in data["cells"]))
 
 
 def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
@@ -127,15 +139,10 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float:
     pairs = [(a, b) for a, b in zip(x, y, strict=True) if not math.isnan(b)]
     if len(pairs) < 2:
         return math.nan
-    ranks = [_mid_ranks(np.array(column)) for column in zip(*pairs, strict=True)]
+    ranks = [mid_ranks(np.array(column)) for column in zip(*pairs, strict=True)]
     centred = [rank - rank.mean() for rank in ranks]
     scale = math.sqrt(float((centred[0] ** 2).sum() * (centred[1] ** 2).sum()))
     return float((centred[0] * centred[1]).sum()) / scale if scale > 0 else math.nan
-
-
-def _mid_ranks(x: np.ndarray) -> np.ndarray:
-    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
-    return (counts.cumsum() - (counts - 1) / 2.0)[inverse.ravel()]
 
 
 def severities_of(values: np.ndarray, name: str) -> np.ndarray:

@@ -147,6 +147,9 @@ def remarks(evaluation: Evaluation) -> list[str]:
         if ece is not None and math.isfinite(ece.detectable) and not _across(evaluation):
             name = f"of {plain(result.input)} " * several
             out.append(f"{ece.n} rows {name}would show a true ECE of {number(ece.detectable)} in four of five cases")
+        above = [spec for spec, e in result.metrics.items() if e.value > e.high]
+        if above and not _across(evaluation):
+            out.append(f"{', '.join(above)}: the value is biased upwards, and the interval is of the true error")
         about = [spec for spec, e in result.metrics.items() if _is_about(e)]
         if about and not _across(evaluation):
             out.append(f"{ABOUT.strip()} may cover less than it says: `calibrant metrics {about[0]}` says when")

@@ -85,8 +85,9 @@ def _filled(p: np.ndarray, y: np.ndarray, w: np.ndarray, threads: int | None) ->
     parts: list[Buckets] = []
 
     def work(a: int, b: int) -> None:
-        parts.append(whole.like())
-        parts[-1].add(p, y, w, a, b)
+        part = whole.like()  # parts[-1] may be another thread's
+        parts.append(part)
+        part.add(p, y, w, a, b)
 
     over_rows(work, len(p), len(p), threads)
     for part in parts[1:]:

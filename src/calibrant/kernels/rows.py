@@ -194,11 +194,17 @@ class _Pass:
         self.out[loops.LABEL, start:stop] = (q * np.exp(log_p)).sum(axis=1)
         self.hit[start:stop] = q[np.arange(len(q)), self.predicted[start:stop]]
 
-    def _log_probs(self, start: int, scores: np.ndarray) -> np.ndarray:
-        scores = scores.astype(np.float64)
+    def _probs(self, start: int, scores: np.ndarray) -> np.ndarray:
+        """Probabilities (n, C), as they were given: exp(log p) may lie on the other side of a threshold."""
         if self._is_probs:
-            return np.log(scores / _sums(scores)[:, None])
-        return scores - self.out[loops.LSE, start : start + len(scores), None]
+            scores = scores.astype(np.float64)
+            return scores / _sums(scores)[:, None]
+        return np.exp(self._log_probs(start, scores))
+
+    def _log_probs(self, start: int, scores: np.ndarray) -> np.ndarray:
+        if self._is_probs:
+            return np.log(self._probs(start, scores))
+        return scores.astype(np.float64) - self.out[loops.LSE, start : start + len(scores), None]
 
     @property
     def _is_probs(self) -> bool:
@@ -259,8 +265,7 @@ class _Pass:
 
     def _above(self, want: tuple[str, float], start: int, scores: np.ndarray) -> None:
         """Class, probability and whether it is the label, (E, 3), of every entry above a threshold."""
-        with np.errstate(divide="ignore"):
-            p = np.exp(self._log_probs(start, scores))
+        p = self._probs(start, scores)
         row, k = np.nonzero(p > want[1])
         is_label = self.p.labels[start + row] == k  # type: ignore[index]
         entries = np.stack([k, p[row, k], is_label], axis=1)
@@ -275,8 +280,7 @@ class _Pass:
 
     def _by_predicted_class(self, start: int, scores: np.ndarray) -> None:
         rows = slice(start, start + len(scores))
-        with np.errstate(divide="ignore"):
-            p = np.exp(self._log_probs(start, scores))
+        p = self._probs(start, scores)
         w = np.ones(len(p)) if self.weights is None else self.weights[rows]
         pred, label = self.predicted[rows], self.p.labels[rows]  # type: ignore[index]
         for first in range(0, len(p), 1 << 21):  # integers of 2⁻⁴⁰ would overflow beyond
@@ -325,8 +329,9 @@ class _Pass:
 
         def work(a: int, b: int) -> None:
             for first in range(a, b, 1 << 21):  # integers of 2⁻⁴⁰ would overflow beyond
-                tables.append(np.zeros(shape, np.int64))
-                add(tables[-1], first, min(b, first + (1 << 21)))
+                table = np.zeros(shape, np.int64)  # tables[-1] may be another thread's
+                tables.append(table)
+                add(table, first, min(b, first + (1 << 21)))
 
         over_rows(work, n, elements, self.threads)
         return sum(map(UnitTable.of, tables), start=0)  # type: ignore[return-value]

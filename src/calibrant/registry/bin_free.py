@@ -12,17 +12,17 @@ from calibrant.calibration.smooth import smooth_ece
 from calibrant.calibration.sweep import sweep_ece
 from calibrant.kernels.ks import ks as exact_ks
 from calibrant.predictions import Classification, Judged
-from calibrant.registry.calibration import BROECKER, LABELS, UNION
+from calibrant.registry.calibration import BROECKER, LABELS
 from calibrant.registry.kept import KeptPairs
 from calibrant.registry.metric import Metric, Option, Spec
 from calibrant.registry.pairs import OF, pairs_of, wanted_class
 from calibrant.registry.runs_error import OfRuns, runs_error
 from calibrant.registry.sharing import Reduced
 
-ALONG = f"{UNION} along 30 cells of equal mass"
+ALONG = "union of three test inversions along 30 cells of equal mass"
 MANY_GRID, COARSE_GRID, MANY_TOLERANCE = 512, 64, 1e-4
 """Points of the grid on which redrawn outcomes are smoothed, and those of a few cells; and how exactly."""
-DENSITY_GRID = 1 << 11
+DENSITY_GRID = 1 << 12
 
 
 def _entry(name: str, title: str, definition: str, reference: str, **facts: Any) -> Metric:
@@ -39,6 +39,7 @@ def _entry(name: str, title: str, definition: str, reference: str, **facts: Any)
         comparable=False,
         cost="sort",
         merge="rows",
+        redraws=True,
         options=(*options, OF),
         wanted=wanted_class,
         light=True,

@@ -9,17 +9,17 @@ import numpy as np
 
 from calibrant.calibration.norms import Statistic, power_norm
 from calibrant.predictions import Classification
-from calibrant.registry.calibration import BINS, BROECKER, HARD, PLUG_IN, UNION
+from calibrant.registry.calibration import BINS, BROECKER, HARD, PLUG_IN
 from calibrant.registry.classwise import Cells, Entries, Table, cells_of_table, classwise_error, table_metric
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.metric import Metric, Option, Spec
-from calibrant.registry.pairs import CLASSES, INFINITE
+from calibrant.registry.pairs import CLASSES
 from calibrant.registry.sharing import Reduced
 
 NIXON = "Nixon et al. (2019), CVPR workshop on uncertainty and robustness"
 TEXT_UNION = (
-    f"{UNION}, cells of different classes taken for independent: of three classes and more it covers 88 to 99 %, least "
-    "for bad models; none with weights or units"
+    "union of four test inversions, cells of different classes taken for independent: of three classes and more it "
+    "covers 88 to 99 %, least for bad models; none with weights or units"
 )
 
 
@@ -62,6 +62,7 @@ CWCE = Metric(
     needs=HARD,
     tasks=CLASSES,
     comparable=False,
+    redraws=True,
     bias=PLUG_IN
     + " Worse than ECE: noise of all classes adds up. Zero does not mean that the top label is calibrated.",
     cost="linear",
@@ -87,6 +88,7 @@ SCE = Metric(
     needs=HARD,
     tasks=CLASSES,
     comparable=False,
+    redraws=True,
     bias=PLUG_IN + " The more classes, the smaller: do not compare across their number.",
     cost="linear",
     merge="exact",
@@ -145,10 +147,11 @@ def _adaptive(name: str, title: str, definition: str, *options: Option) -> Metri
         "the class instead of N; printed=true by the number of bins too, as printed by Ashukha et al. (2020), eq. 2.",
         reference=f"{NIXON}; Ashukha et al. (2020), ICLR 8; {BROECKER}",
         direction="lower",
-        limits=(0.0, INFINITE),
+        limits=(0.0, 1.0),
         needs=HARD,
         tasks=CLASSES,
         comparable=False,
+        redraws=True,
         bias=PLUG_IN + " Ranks of models turn with the bins and the threshold (Ashukha et al. 2020, figure 7).",
         cost="sort",
         merge="rows",

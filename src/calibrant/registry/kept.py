@@ -26,8 +26,10 @@ from calibrant.registry.pairs import Pairs
 from calibrant.registry.sharing import Reduced
 from calibrant.scores.decomposition import CorpParts, corp
 
-NULL_CELLS = 2048
+NULL_CELLS, FEWEST_CELLS = 2048, 256
 """Runs that are left when labels are redrawn; up to so many distinct p every row is as it is."""
+MOST_REDRAWN = 1 << 24
+"""Numbers of redrawn labels that are held: of many replicates, fewer runs are left."""
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 
 
@@ -106,10 +108,9 @@ class KeptPairs:
         return self.once(("redrawn", settings), lambda: self._redraw(settings))
 
     def _redraw(self, settings: Settings) -> tuple[Runs, np.ndarray]:
-        cells = self.runs().joined(NULL_CELLS)
-        drawn = redraw(
-            cells.rows, cells.p, cells.w, cells.variance, replicates=settings.resamples, seed=settings.seed
-        )  # fmt: skip
+        replicates = min(settings.resamples, MOST_REDRAWN // FEWEST_CELLS)
+        cells = self.runs().joined(min(NULL_CELLS, max(FEWEST_CELLS, MOST_REDRAWN // replicates)))
+        drawn = redraw(cells.rows, cells.p, cells.w, cells.variance, replicates=replicates, seed=settings.seed)
         return cells, drawn
 
     def mass_bins(self, bins: int, spread: bool) -> BinnedPairs:
@@ -168,10 +169,13 @@ def _ranking(state: KeptPairs, settings: Settings, which: int) -> Estimate:
     if which == 0 and w is None and units is None:
         interval = intervals.delong(p, positive, value, settings.level)
     else:
-        drawn = ranking_replicates(
-            p, positive, w, units,
-            replicates=replicates_of_rows(len(p), settings.resamples), seed=settings.seed, threads=settings.threads,
-        )  # fmt: skip
+        replicates = replicates_of_rows(len(p), settings.resamples)
+        drawn = state.once(
+            ("ranking", settings),
+            lambda: ranking_replicates(
+                p, positive, w, units, replicates=replicates, seed=settings.seed, threads=settings.threads
+            ),
+        )
         interval = intervals.percentile(drawn[:, which], settings.level)
     return Estimate.of(value, state.n, interval, settings, (0.0, 1.0))
 

@@ -95,6 +95,8 @@ class Metric:
     """Whether a few numbers of every row must be kept until the end, so that memory grows with the rows."""
     every_class: bool = False
     """Whether numbers of every class of every row are kept."""
+    redraws: bool = False
+    """Whether labels are redrawn from the predictions, for a band of what a calibrated model would give."""
     light: bool = False
     """Whether confidence, hits and p(label) are all it reads, so that a pass for it alone can be shorter."""
 

@@ -46,12 +46,12 @@ def runs_error(
         found = value(state) if value else float(of_runs(*_parts(state.runs())))
         if not settings.intervals or not np.isfinite(found):
             return Estimate.of(found, state.n)
-        null = _null(state, settings, many)
+        null, alike = _null(state, settings, many)
         if not interval:
             return Estimate.of(found, state.n, NONE, settings, (0.0, top), **null)
         if null:
             null["detectable"] = _detectable(state.runs().joined(COARSE), settings, coarse)
-        span = _interval(state, settings, coarse, found <= null["null_high"] if null else None)
+        span = _interval(state, settings, coarse, alike <= null["null_high"] if null else None)
         return Estimate.of(found, state.n, span, settings, (0.0, top), **null)
 
     return kept(pairs, reduce)
@@ -61,15 +61,16 @@ def _parts(runs: Runs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return runs.p, runs.w, runs.wy
 
 
-def _null(state: KeptPairs, settings: Settings, of_many: OfRuns) -> dict[str, float]:
+def _null(state: KeptPairs, settings: Settings, of_many: OfRuns) -> tuple[dict[str, float], float]:
+    """Band and p-value, and the value as redrawn outcomes are reckoned: of joined runs, on the same grid."""
     redrawn = state.redrawn(settings)
     if redrawn is None:
-        return {}
+        return {}, np.nan
     cells, wy = redrawn
     drawn = of_many(cells.p, cells.w, wy)
     drawn = drawn[np.isfinite(drawn)]
-    alike = float(of_many(cells.p, cells.w, cells.wy))  # the value as redrawn outcomes are reckoned: on the same grid
-    return null_band(drawn, alike, settings) if len(drawn) else {}
+    alike = float(of_many(cells.p, cells.w, cells.wy))
+    return (null_band(drawn, alike, settings) if len(drawn) else {}), alike
 
 
 def _of_gaps(p: np.ndarray, w: np.ndarray, of_many: OfRuns) -> Statistic:

@@ -104,7 +104,7 @@ def _at_threshold(state: KeptPairs, settings: Settings, column: int, given: floa
     if column == 3:
         value, threshold = state.once("avu_auc", lambda: avu.avu_auc(u, e, w)), 0.0
     else:
-        threshold = given if given >= 0 else state.once("threshold", lambda: avu.default_threshold(u, e, w))
+        threshold = given if given > -math.inf else state.once("threshold", lambda: avu.default_threshold(u, e, w))
         cells = avu.cells_at(threshold, u, e, w)
         value = float((avu.avu, avu.p_accurate_certain, avu.p_uncertain_inaccurate)[column](cells))
     draw = partial(avu.avu_replicates, threshold=threshold)
@@ -113,13 +113,13 @@ def _at_threshold(state: KeptPairs, settings: Settings, column: int, given: floa
 
 THRESHOLD = Option(
     "threshold",
-    -1.0,
-    "certain up to this uncertainty; below 0: half-way between the means of right and of wrong rows",
+    -math.inf,
+    "certain up to this uncertainty; -inf: half-way between the means of right and of wrong rows",
 )
 
 
 def _of_threshold(column: int) -> Any:
-    return lambda spec: partial(_at_threshold, column=column, given=float(spec.options.get("threshold", -1.0)))
+    return lambda spec: partial(_at_threshold, column=column, given=float(spec.options.get("threshold", -math.inf)))
 
 
 CHOSEN = " The threshold is chosen on the same rows unless it is given; the interval takes it as given."

@@ -196,6 +196,7 @@ def _entry(name: str, title: str, definition: str, reference: str, **facts: Any)
         needs=LABELS,
         cost="sort",
         merge="rows",
+        redraws=True,
         options=(*facts.pop("options", ()), OF),
         wanted=wanted_class,
         light=True,
@@ -252,7 +253,7 @@ METRICS = (
         limits=(0.0, 1.0),
         comparable=False,
         bias="Plug-in, biased upwards; less than binned errors, for the curve is smooth.",
-        interval="union of two test inversions along 30 cells of equal mass; other summaries have none",
+        interval="union of three test inversions along 30 cells of equal mass; other summaries have none",
         options=(
             Option("span", 0.75, "share of the rows that a local fit reaches", at_least=0.05, at_most=1.0),
             Option("degree", 2, "degree of the local polynomials", at_least=1, at_most=2),
