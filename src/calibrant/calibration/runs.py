@@ -56,8 +56,13 @@ class Runs:
             return self, outcomes
         spread = float(self.variance.sum())
         shares = [(x.cumsum() - x / 2) / total for x, total in ((self.w, self.mass), (self.variance, spread)) if total]
-        cell = np.minimum((np.mean(shares, axis=0) * most).astype(np.int64), most - 1)
-        first = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
+        first = first_of_cells(np.mean(shares, axis=0), most)
         sums = (self.rows, self.w, self.w * self.p, self.wy, self.squares, self.variance)
         rows, w, wp, wy, squares, variance = (np.add.reduceat(x, first) for x in sums)
         return Runs(wp / w, rows, w, wy, squares, variance), np.add.reduceat(outcomes, first, axis=-1)
+
+
+def first_of_cells(middle: np.ndarray, most: int) -> np.ndarray:
+    """The first run of each of at most `most` cells; `middle` (K,) is the share that lies below a run's middle."""
+    cell = np.minimum((middle * most).astype(np.int64), most - 1)
+    return np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))

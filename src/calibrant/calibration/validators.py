@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.calibration.binning import equal_mass_edges
+from calibrant.calibration.runs import first_of_cells
 from calibrant.calibration.smooth import blocks
 
 CLIP = 1e-7
@@ -246,8 +247,7 @@ def _joined(p: np.ndarray, w: np.ndarray, wy: np.ndarray, most: int) -> tuple[np
     """Neighbouring runs joined into at most `most` cells of about equal weight, at their mean p."""
     if len(p) <= most:
         return p, w, wy
-    cell = np.minimum(((w.cumsum() - w / 2) / w.sum() * most).astype(np.int64), most - 1)
-    first = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
+    first = first_of_cells((w.cumsum() - w / 2) / w.sum(), most)
     mass = np.add.reduceat(w, first)
     return np.add.reduceat(w * p, first) / mass, mass, np.add.reduceat(wy, first, axis=-1)
 

@@ -12,7 +12,7 @@ from calibrant.calibration.smooth import smooth_ece
 from calibrant.calibration.sweep import sweep_ece
 from calibrant.kernels.ks import ks as exact_ks
 from calibrant.predictions import Classification, Judged
-from calibrant.registry.calibration import BROECKER, LABELS
+from calibrant.registry.calibration import BROECKER, LABELS, calibration_error
 from calibrant.registry.kept import KeptPairs
 from calibrant.registry.metric import Metric, Option, Spec
 from calibrant.registry.pairs import OF, pairs_of, wanted_class
@@ -28,18 +28,14 @@ DENSITY_GRID = 1 << 12
 def _entry(name: str, title: str, definition: str, reference: str, **facts: Any) -> Metric:
     """What these errors have in common."""
     options = facts.pop("options", ())
-    return Metric(
+    return calibration_error(
         name=name,
         title=title,
         definition=definition,
         reference=f"{reference}; {BROECKER}",
-        direction="lower",
-        limits=facts.pop("limits", (0.0, 1.0)),
         needs=facts.pop("needs", LABELS),
-        comparable=False,
         cost="sort",
         merge="rows",
-        redraws=True,
         options=(*options, OF),
         wanted=wanted_class,
         light=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from functools import partial
 
 from calibrant.calibration.binned import BinTable
 from calibrant.calibration.norms import NORMS, Statistic, debiased_square, norm
@@ -26,6 +27,8 @@ PLUG_IN = (
 )
 UNION = "union of two test inversions"
 NAEINI = "Naeini, Cooper & Hauskrecht (2015), AAAI 29"
+calibration_error = partial(Metric, direction="lower", limits=(0.0, 1.0), comparable=False, redraws=True)
+"""The entry of a calibration error: what all of them have in common."""
 BROECKER = "Bröcker & Smith (2007), Weather and Forecasting 22: 651-661, for the null band"
 
 
@@ -47,18 +50,14 @@ def _keeps(spec: Spec) -> bool:
     return spec["binning"] == "mass"
 
 
-ECE = Metric(
+ECE = calibration_error(
     name="ece",
     title="Expected calibration error",
     definition="Σ_b n_b/N |mean y − mean p| over bins of the pairs (confidence, correct), or (p_c, label is c) with "
     "of=. Bins are ((b−1)/B, b/B]; binning=mass cuts between distinct values. norm=l2 takes the root of the mean "
     "square, norm=max the largest gap.",
     reference=f"{NAEINI}; {BROECKER}",
-    direction="lower",
-    limits=(0.0, 1.0),
     needs=LABELS,
-    comparable=False,
-    redraws=True,
     bias=PLUG_IN,
     cost="linear",
     merge="exact",
@@ -70,16 +69,12 @@ ECE = Metric(
     accumulate=lambda spec, predictions: over_bins(spec, pairs_of(spec, predictions), NORMS[str(spec["norm"])]),
 )
 
-MCE = Metric(
+MCE = calibration_error(
     name="mce",
     title="Maximum calibration error",
     definition="max_b |mean y − mean p| over the bins of `ece` that have rows.",
     reference=f"{NAEINI}; {BROECKER}",
-    direction="lower",
-    limits=(0.0, 1.0),
     needs=LABELS,
-    comparable=False,
-    redraws=True,
     bias="Plug-in, biased upwards, most of all: one row alone in its bin can decide it. Look at the null band.",
     cost="linear",
     merge="exact",
@@ -109,17 +104,13 @@ def _tce_refuses(spec: Spec, predictions: Classification | Judged) -> str | None
     return None
 
 
-TCE = Metric(
+TCE = calibration_error(
     name="tce",
     title="Top-label calibration error",
     definition="(Σ_b n_b/N |mean y − mean p|^p)^(1/p) over the bins of `ece`; p=1 is `ece`. debias=true (p=2) takes "
     "ȳ(1 − ȳ)/(n_b − 1) off each squared gap, bins of fewer than two rows counting nothing, and clips the sum at 0.",
     reference="Kumar, Liang & Ma (2019), NeurIPS 32: 3787-3798",
-    direction="lower",
-    limits=(0.0, 1.0),
     needs=LABELS,
-    comparable=False,
-    redraws=True,
     bias=PLUG_IN + " debias=true takes most of it away, at the price of more spread and of zeros.",
     cost="linear",
     merge="exact",
@@ -148,18 +139,14 @@ def _top_wanted(spec: Spec, predictions: Classification | Judged) -> frozenset[H
     return frozenset({RANK, (key, int(spec["k"]))})
 
 
-TOP_K_ECE = Metric(
+TOP_K_ECE = calibration_error(
     name="top_k_ece",
     title="Expected calibration error over the top k",
     definition="`ece` of the pairs (mass of the k most probable classes, label is among them); form=rank takes "
     "(probability of the k-th most probable class, label is that class).",
     reference="Gupta et al. (2021), ICLR 9, section 4.1",
-    direction="lower",
-    limits=(0.0, 1.0),
     needs=HARD,
     tasks=frozenset({"classification"}),
-    comparable=False,
-    redraws=True,
     bias=PLUG_IN,
     cost="linear",
     merge="exact",
@@ -176,17 +163,13 @@ TOP_K_ECE = Metric(
     accumulate=lambda spec, predictions: over_bins(spec, _top_pairs(spec), NORMS[str(spec["norm"])]),
 )
 
-UCE = Metric(
+UCE = calibration_error(
     name="uce",
     title="Uncertainty calibration error",
     definition="Σ_b n_b/N |error rate − mean uncertainty| over bins of the uncertainty, entropy/log C.",
     reference="Laves et al. (2019), NeurIPS workshop on Bayesian deep learning; Krishnan & Tickoo (2020), appendix C.3",
-    direction="lower",
-    limits=(0.0, 1.0),
     needs=LABELS,
     tasks=frozenset({"classification"}),
-    comparable=False,
-    redraws=True,
     bias="Not 0 for a perfect model even without noise: entropy is not an error rate. The null band holds what a "
     "perfect model would give, and the p-value is two-sided: a value below it is no good sign either.",
     cost="linear",

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.calibration.norms import Statistic, power_norm
 from calibrant.predictions import Classification
-from calibrant.registry.calibration import BINS, BROECKER, HARD, PLUG_IN
+from calibrant.registry.calibration import BINS, BROECKER, HARD, PLUG_IN, calibration_error
 from calibrant.registry.classwise import Cells, Entries, Table, cells_of_table, classwise_error, table_metric
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.metric import Metric, Option, Spec
@@ -51,18 +51,15 @@ def _of_table(state: Table, settings: Settings, power: float, divisor: int) -> E
     return classwise_error(drawn, value, state.n, make(drawn), settings, top)
 
 
-CWCE = Metric(
+CWCE = calibration_error(
     name="cwce",
     title="Class-wise calibration error",
     definition="(Σ_c Σ_b n_cb/N |mean 1{label = c} − mean p_c|^p)^(1/p) over bins of equal width of each p_c: the sum "
     "over classes. average=true divides by C before the root.",
     reference="Kull et al. (2019), NeurIPS 32: 12316-12326; Kumar, Liang & Ma (2019), NeurIPS 32: 3787-3798",
-    direction="lower",
     limits=(0.0, 2.0),
     needs=HARD,
     tasks=CLASSES,
-    comparable=False,
-    redraws=True,
     bias=PLUG_IN
     + " Worse than ECE: noise of all classes adds up. Zero does not mean that the top label is calibrated.",
     cost="linear",
@@ -78,17 +75,13 @@ CWCE = Metric(
     accumulate=_cwce,
 )
 
-SCE = Metric(
+SCE = calibration_error(
     name="sce",
     title="Static calibration error",
     definition="Σ_c Σ_b n_cb/(N·C) |mean 1{label = c} − mean p_c|: cwce(p=1,average=true).",
     reference=NIXON,
-    direction="lower",
-    limits=(0.0, 1.0),
     needs=HARD,
     tasks=CLASSES,
-    comparable=False,
-    redraws=True,
     bias=PLUG_IN + " The more classes, the smaller: do not compare across their number.",
     cost="linear",
     merge="exact",
@@ -138,7 +131,7 @@ def _tace_refuses(spec: Spec, predictions: Classification) -> str | None:
 
 
 def _adaptive(name: str, title: str, definition: str, *options: Option) -> Metric:
-    return Metric(
+    return calibration_error(
         name=name,
         title=title,
         definition=definition
@@ -146,12 +139,8 @@ def _adaptive(name: str, title: str, definition: str, *options: Option) -> Metri
         "what is left; Σ_c Σ_b n_cb/(N·C) |mean 1{label = c} − mean p_c|. weights=kept divides by the entries kept of "
         "the class instead of N; printed=true by the number of bins too, as printed by Ashukha et al. (2020), eq. 2.",
         reference=f"{NIXON}; Ashukha et al. (2020), ICLR 8; {BROECKER}",
-        direction="lower",
-        limits=(0.0, 1.0),
         needs=HARD,
         tasks=CLASSES,
-        comparable=False,
-        redraws=True,
         bias=PLUG_IN + " Ranks of models turn with the bins and the threshold (Ashukha et al. 2020, figure 7).",
         cost="sort",
         merge="rows",
