@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from calibrant.evaluation.curves import CURVES, Reliability
 from calibrant.kernels.exact import ExactSum
+from calibrant.kernels.held import PREDICTIONS
 from calibrant.kernels.records import take
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, Detection, Evaluated, Regression
@@ -140,6 +141,8 @@ class Part:
         rows = wanted.record(block, threads, wanted.specs)
         if wanted.units is not None:
             rows.units = wanted.units[start : start + block.n]
+        if PREDICTIONS in rows.extras:
+            rows.extras[PREDICTIONS] = replace(rows.extras[PREDICTIONS], first=start)
         self._notice(block, rows)
         self.all.add(rows, wanted.settings.intervals)
         if wanted.curves and (not isinstance(block, Regression) or wanted.wants("pit")):
@@ -175,6 +178,8 @@ class Part:
             members = np.flatnonzero(place == group)
             part = self.wanted.record(block[members], 1, grouping.specs) if tables else take(rows, members)
             part.units = None if rows.units is None else rows.units[members]
+            if PREDICTIONS in part.extras:
+                part.extras[PREDICTIONS] = rows.extras[PREDICTIONS][members]
             self._group(grouping, found, group).add(part, self.wanted.settings.intervals and grouping.intervals)
 
     def _group(self, grouping: Grouping, found: dict[int, Accumulated], group: int) -> Accumulated:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.predictions import Judged
 from calibrant.predictions.arrays import mean_over_members
 
 
@@ -83,6 +84,12 @@ class JudgedRows:
     def expected_entropy(self) -> np.ndarray | None:
         """The mean entropy of several members."""
         return None if self.member_p is None else mean_over_members(_binary_entropy(self.member_p))
+
+
+def judged_rows(judged: Judged) -> JudgedRows:
+    """The record of judged answers."""
+    weights = None if judged.weights is None else judged.weights / judged.info.weight_unit
+    return JudgedRows(judged.n, judged.confidence, judged.correct, weights)
 
 
 def _binary_entropy(p: np.ndarray) -> np.ndarray:

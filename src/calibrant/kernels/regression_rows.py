@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
+from calibrant.kernels.held import PREDICTIONS, Held
 from calibrant.kernels.regression import gaussian_scores, mixture_quantiles, sample_scores
 from calibrant.predictions import Regression
 from calibrant.predictions.arrays import mean_over_members
@@ -43,7 +45,7 @@ class RegressionRows:
     weights: np.ndarray | None = None
     units: np.ndarray | None = None
     deviation: float = 0.0
-    extras: dict[Hashable, np.ndarray] = field(default_factory=dict)
+    extras: dict[Hashable, Any] = field(default_factory=dict)
 
 
 def quantile_key(level: float) -> tuple[str, float]:
@@ -58,11 +60,13 @@ def regression_rows(
     threads: int | None = None,
     block_rows: int | None = None,
 ) -> RegressionRows:
-    """The record of all rows. wanted: NLL, CRPS, PIT, and ("quantile", level)."""
+    """The record of all rows. wanted: NLL, CRPS, PIT, PREDICTIONS, and ("quantile", level)."""
     step = block_rows or max(1, BLOCK_ELEMENTS // p.members)
     parts = [_record(p, wanted, threads, slice(start, start + step)) for start in range(0, p.n, step)]
     made = parts[0] if len(parts) == 1 else _joined(parts)
     made.weights = None if p.weights is None else p.weights / p.info.weight_unit
+    if PREDICTIONS in wanted:
+        made.extras[PREDICTIONS] = Held(p, np.arange(p.n))
     return made
 
 

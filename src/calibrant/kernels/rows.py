@@ -15,13 +15,14 @@ import numpy as np
 
 from calibrant.errors import ValuesError
 from calibrant.kernels.detection_rows import detection_rows
+from calibrant.kernels.held import PREDICTIONS, Held
 from calibrant.kernels.jit import over_rows
 from calibrant.kernels.loops import classes as class_loops
 from calibrant.kernels.loops import extras as extra_loops
 from calibrant.kernels.loops import members as member_loops
 from calibrant.kernels.loops import softmax as loops
 from calibrant.kernels.loops import tiles
-from calibrant.kernels.pair_rows import BinaryRows, JudgedRows
+from calibrant.kernels.pair_rows import BinaryRows, judged_rows
 from calibrant.kernels.regression_rows import regression_rows
 from calibrant.kernels.tables import UnitTable
 from calibrant.predictions import Classification, Detection, Evaluated, Judged, Regression
@@ -32,6 +33,7 @@ EXTRA_ELEMENTS = 1 << 22
 """Entries of whole predictions that are held at a time where a metric wants more than the record."""
 
 MEAN = "mean"
+PROBS = "probs"
 MARGIN = "margin"
 RANK = "rank"
 PREDICTED_CLASS = ("predicted_class", 0)
@@ -78,14 +80,14 @@ def rows_of(
 ) -> Any:
     """The record of all rows; a light one may lack entropy and Σp² (NaN).
 
-    wanted: MARGIN, RANK, MEAN (the averaged prediction (N, C) of several members), ("class", k), which leaves p_k there
-    and 1{label = k} under ("label", k), ("top_mass", k) and ("ranked", k), the probability of the k most probable
-    classes and of the k-th, ("above", t), entries (E, 3) of class, p and 1{label} with p > t, and tables of sums in
-    units of 2⁻⁴⁰: ("classwise", bins) with the layers Σw, Σwp, Σwp², Σwy, Σwpy (C, bins), ("classwise_light", bins)
-    with Σw, Σwp, Σwy, and PREDICTED_CLASS.
+    wanted: MARGIN, RANK, MEAN (the averaged prediction (N, C) of several members), PROBS (the probabilities (N, C)),
+    PREDICTIONS (a `Held` of the rows), ("class", k), which leaves p_k there and 1{label = k} under ("label", k),
+    ("top_mass", k) and ("ranked", k), the probability of the k most probable classes and of the k-th, ("above", t),
+    entries (E, 3) of class, p and 1{label} with p > t, and tables of sums in units of 2⁻⁴⁰: ("classwise", bins) with
+    the layers Σw, Σwp, Σwp², Σwy, Σwpy (C, bins), ("classwise_light", bins) with Σw, Σwp, Σwy, and PREDICTED_CLASS.
     """
     if isinstance(predictions, Judged):
-        return _judged_rows(predictions)
+        return judged_rows(predictions)
     if isinstance(predictions, Detection):
         return detection_rows(predictions)
     if isinstance(predictions, Regression):
@@ -226,7 +228,9 @@ class _Pass:
             elif isinstance(want, tuple):
                 self._classwise(want, start, scores)
         if MEAN in self.wanted:
-            self._keep_mean(start, scores)
+            self._keep(MEAN, start, scores)
+        if PROBS in self.wanted:
+            self._keep(PROBS, start, self._probs(start, scores))
         if MARGIN in self.wanted or RANK in self.wanted:
             self._runner_up(start, scores)
 
@@ -271,12 +275,12 @@ class _Pass:
         entries = np.stack([k, p[row, k], is_label], axis=1)
         self.extras[want] = np.concatenate([self.extras[want], entries]) if want in self.extras else entries
 
-    def _keep_mean(self, start: int, scores: np.ndarray) -> None:
-        if len(scores) == self.p.n:
-            self.extras[MEAN] = scores
+    def _keep(self, want: str, start: int, block: np.ndarray) -> None:
+        if len(block) == self.p.n:
+            self.extras[want] = block
         else:
-            mean = self.extras.setdefault(MEAN, np.empty((self.p.n, self.p.classes), scores.dtype))
-            mean[start : start + len(scores)] = scores
+            kept = self.extras.setdefault(want, np.empty((self.p.n, self.p.classes), block.dtype))
+            kept[start : start + len(block)] = block
 
     def _by_predicted_class(self, start: int, scores: np.ndarray) -> None:
         rows = slice(start, start + len(scores))
@@ -344,6 +348,8 @@ class _Pass:
 
     def _rows(self) -> Rows:
         p, out = self.p, self.out
+        if PREDICTIONS in self.wanted:
+            self.extras[PREDICTIONS] = Held(p, np.arange(p.n))
         many, known = p.members > 1, p.has_labels
         return Rows(
             n=p.n,
@@ -366,11 +372,6 @@ class _Pass:
 
 def _is_classwise(want: Hashable) -> bool:
     return isinstance(want, tuple) and want[0] in ("classwise", LIGHT)
-
-
-def _judged_rows(judged: Judged) -> JudgedRows:
-    weights = None if judged.weights is None else judged.weights / judged.info.weight_unit
-    return JudgedRows(judged.n, judged.confidence, judged.correct, weights)
 
 
 def _is_binary(p: Classification, wanted: frozenset[Hashable]) -> bool:

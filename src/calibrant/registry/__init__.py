@@ -19,19 +19,26 @@ def families() -> tuple[tuple[Metric, ...], ...]:
     from calibrant.registry import (
         bin_free,
         calibration,
+        canonical,
         classwise_errors,
         decompositions,
         detection,
+        evalues,
         proper,
         ranking,
         regression,
+        regression_calibration,
         selective,
         uncertainty,
         validators,
     )
 
-    errors = (calibration.METRICS + bin_free.METRICS, classwise_errors.METRICS, validators.METRICS)
-    others = (ranking, selective, uncertainty, decompositions, regression, detection)
+    errors = (
+        calibration.METRICS + bin_free.METRICS,
+        classwise_errors.METRICS + canonical.METRICS,
+        validators.METRICS + evalues.METRICS,
+    )
+    others = (ranking, selective, uncertainty, decompositions, regression, regression_calibration, detection)
     return (proper.METRICS, *errors, *(family.METRICS for family in others))
 
 
