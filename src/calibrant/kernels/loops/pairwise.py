@@ -1,0 +1,251 @@
+"""Sums over all pairs of rows, a tile of W rows against another at a time: nothing of size N x N is ever held.
+
+Rows lie in `tiles`, an array (tiles, dims, W): the lanes of a vector are rows, the last tile is filled up with copies
+of the last row. Step s of a walk joins each tile t with tile t + s (mod the number of tiles), so that in one step every
+tile is once on the left and once on the right: threads can share a step, and each sum gathers its parts in the order
+of the steps. Loops run over all W lanes, and what is no pair of the walk is set to 0 afterwards, for loops of a fixed
+length are the ones that become vectors.
+"""
+
+import math
+
+import numpy as np
+
+from calibrant.kernels.jit import SUMS, kernel
+from calibrant.kernels.loops.floats import LOWEST_64, exp64, float_bits
+
+f4 = np.float32
+u4 = np.uint32
+u8 = np.uint64
+W = 256
+"""Rows in a tile."""
+
+
+@kernel(fastmath={"contract"})
+def _add_square_gaps(tiles, a, i, b, c, lanes):
+    """lanes[j] += (x − x_j)² of coordinate c."""
+    x = tiles[a, c, i]
+    for j in range(W):
+        d = x - tiles[b, c, j]
+        lanes[j] += d * d
+
+
+@kernel(fastmath={"contract"})
+def _add_square_gaps_4(tiles, a, i, b, c, lanes):
+    """lanes[j] += (x − x_j)² of four coordinates, so that lanes are read and written once for all of them."""
+    x0, x1, x2, x3 = tiles[a, c, i], tiles[a, c + 1, i], tiles[a, c + 2, i], tiles[a, c + 3, i]
+    for j in range(W):
+        d0 = x0 - tiles[b, c, j]
+        d1 = x1 - tiles[b, c + 1, j]
+        d2 = x2 - tiles[b, c + 2, j]
+        d3 = x3 - tiles[b, c + 3, j]
+        lanes[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+
+
+@kernel()
+def square_gaps(tiles, a, i, b, lanes):
+    """lanes[j] = ‖x_i − x_j‖² of row i of tile a and every row j of tile b, from differences."""
+    for j in range(W):
+        lanes[j] = 0.0
+    quads, dims = tiles.shape[1] // 4, tiles.shape[1]
+    for c in range(quads):
+        _add_square_gaps_4(tiles, a, i, b, 4 * c, lanes)
+    for c in range(4 * quads, dims):
+        _add_square_gaps(tiles, a, i, b, c, lanes)
+
+
+@kernel()
+def keep_pairs(lanes, step, i, rows, other):
+    """Set to `other` the lanes that hold no pair: those up to row i in its own tile, and those beyond the last row."""
+    if step == 0:
+        for j in range(i + 1):
+            lanes[j] = other
+    for j in range(rows, W):
+        lanes[j] = other
+
+
+# ------------------------------------------------------------------------------------------- median
+@kernel()
+def pair_square(x, i, j):
+    """‖x_i − x_j‖² of rows of an (N, D) array."""
+    total = 0.0
+    for c in range(x.shape[1]):
+        d = x[i, c] - x[j, c]
+        total += d * d
+    return total
+
+
+@kernel()
+def sampled_squares(x, first, second, out):
+    """float32(‖x_i − x_j‖²) of given pairs."""
+    for k in range(out.size):
+        out[k] = f4(pair_square(x, first[k], second[k]))
+
+
+@kernel()
+def _flag_near(lanes, low, high, flags):
+    """flags[j] = whether low <= lanes[j] <= high; the number of lanes under `low`."""
+    below = np.int32(0)
+    for j in range(W):
+        below += np.int32(lanes[j] < low)
+        flags[j] = np.uint8((lanes[j] >= low) & (lanes[j] <= high))
+    return below
+
+
+@kernel()
+def _count_near(x, row, first, flags, words, low, width, shift, counts):
+    """Count flagged pairs at their exact float32 bits; the number of those under `low`."""
+    below = 0
+    for w in range(words.size):
+        if words[w]:
+            for j in range(8 * w, 8 * w + 8):
+                if flags[j]:
+                    bits = float_bits(f4(pair_square(x, row, first + j)))
+                    below += bits < low
+                    place = u4(bits - low)
+                    if place < width:
+                        counts[place >> shift] += 1
+    return below
+
+
+@kernel()
+def gap_counts(x, tiles, slack, low, width, shift, counts, below, step, start, stop):
+    """counts[(b − low) >> shift] of pairs whose squared distance has float32 bits low <= b < low + width.
+
+    Floats that are not negative sort as their bits do. below[t] counts the pairs under `low`. Distances are first taken
+    in float32 from centred rows: whatever is within `slack` of the window is then computed again from x.
+    """
+    lanes, flags = np.empty(W, np.float32), np.empty(W, np.uint8)
+    words = flags.view(np.uint64)
+    n = x.shape[0]
+    for a in range(start, stop):
+        b = (a + step) % tiles.shape[0]
+        for i in range(min(W, n - a * W)):
+            square_gaps(tiles, a, i, b, lanes)
+            keep_pairs(lanes, step, i, min(W, n - b * W), f4(math.nan))
+            below[a] += _flag_near(lanes, slack[0], slack[1], flags)
+            below[a] += _count_near(x, a * W + i, b * W, flags, words, low, width, shift, counts)
+
+
+# --------------------------------------------------------------------------------------------- SKCE
+@kernel(fastmath={"contract"})
+def laplace(lanes, rate):
+    """lanes[j] = exp(−rate·√lanes[j])."""
+    for j in range(W):
+        x = -rate * math.sqrt(lanes[j])
+        lanes[j] = exp64(x if x > LOWEST_64 else LOWEST_64)
+
+
+@kernel()
+def _left_terms(tiles, a, i, half, y, ends, table, b, lanes):
+    """lanes[W + j] = 1{y_j = y_i} − p_i[y_j] + ½‖p_i‖²; `table` is room for one number per class.
+
+    Rows come in the order of their labels: ends[b, j] is where the run of equal labels that holds lane j ends.
+    """
+    for c in range(table.size):
+        table[c] = half - tiles[a, c, i]
+    table[y[a, i]] += 1.0
+    j = u8(0)
+    while j < u8(W):
+        value, end = table[y[b, j]], u8(ends[b, j])
+        for k in range(j, end):
+            lanes[u8(W) + k] = value
+        j = end
+
+
+@kernel(fastmath={"contract"})
+def _skce_terms(tiles, halves, b, label, rate, lanes):
+    """lanes[j] = exp(−rate·d)·(lanes[W + j] − p_j[label] + ½‖p_j‖² − ½d²), for 2 p_i·p_j = ‖p_i‖² + ‖p_j‖² − d²."""
+    for j in range(W):
+        square = lanes[j]
+        x = -rate * math.sqrt(square)
+        inner = lanes[W + j] - tiles[b, label, j] + (halves[b, j] - 0.5 * square)
+        lanes[j] = exp64(x if x > LOWEST_64 else LOWEST_64) * inner
+
+
+@kernel(fastmath=SUMS)
+def gather(lanes, columns, b):
+    """Σ_j h_j and Σ_j h_j²; h_j is added to columns[b, j]."""
+    total, squares = 0.0, 0.0
+    for j in range(W):
+        h = lanes[j]
+        columns[b, j] += h
+        total += h
+        squares += h * h
+    return total, squares
+
+
+@kernel()
+def skce_step(tiles, halves, y, ends, n, rate, rows, columns, squares, step, start, stop):
+    """One step of the walk: Σ_j h_ij over the pairs of each left row to rows[i], of each right row to columns[j].
+
+    h_ij = exp(−rate·‖p_i − p_j‖)·⟨e_{y_i} − p_i, e_{y_j} − p_j⟩ (Widmann, Lindsten & Zachariah 2019).
+    """
+    lanes, table = np.empty(2 * W), np.empty(tiles.shape[1])
+    for a in range(start, stop):
+        b = (a + step) % tiles.shape[0]
+        for i in range(min(W, n - a * W)):
+            square_gaps(tiles, a, i, b, lanes)
+            _left_terms(tiles, a, i, halves[a, i], y, ends, table, b, lanes)
+            _skce_terms(tiles, halves, b, y[a, i], rate, lanes)
+            keep_pairs(lanes, step, i, min(W, n - b * W), 0.0)
+            total, square = gather(lanes, columns, b)
+            rows[a, i] += total
+            squares[a, i] += square
+
+
+@kernel()
+def skce_blocks(p, y, rate, edges, out, start, stop):
+    """out[b] = mean of h_ij over i < j of rows edges[b] … edges[b + 1]."""
+    for b in range(start, stop):
+        total, pairs = 0.0, 0
+        for i in range(edges[b], edges[b + 1]):
+            for j in range(i + 1, edges[b + 1]):
+                dot = 0.0
+                for c in range(p.shape[1]):
+                    dot += p[i, c] * p[j, c]
+                inner = (y[i] == y[j]) - p[i, y[j]] - p[j, y[i]] + dot
+                total += math.exp(-rate * math.sqrt(pair_square(p, i, j))) * inner
+                pairs += 1
+        out[b] = total / pairs
+
+
+# ------------------------------------------------------------------------------- Gaussian predictions
+MEAN, STD, Y, SCALE, HALF = 0, 1, 2, 3, 4
+"""Coordinates of a tile of Gaussians: μ, σ, y, (1 + σ²)^(−½), ½/(1 + σ²)."""
+
+
+@kernel(fastmath={"contract"})
+def _gaussian_terms(tiles, a, i, b, lanes):
+    """lanes[j] = h_ij of `gaussian_step`."""
+    mean, std, y = tiles[a, MEAN, i], tiles[a, STD, i], tiles[a, Y, i]
+    scale, half = tiles[a, SCALE, i], tiles[a, HALF, i]
+    room = 1.0 + std * std
+    for j in range(W):
+        shift, spread, gap = mean - tiles[b, MEAN, j], std - tiles[b, STD, j], y - tiles[b, Y, j]
+        far = -math.sqrt(shift * shift + spread * spread)
+        left, right = mean - tiles[b, Y, j], y - tiles[b, MEAN, j]
+        joint = 1.0 / (room + tiles[b, STD, j] * tiles[b, STD, j])
+        seen = exp64(max(LOWEST_64, far - 0.5 * gap * gap))
+        first = exp64(max(LOWEST_64, far - half * left * left))
+        second = exp64(max(LOWEST_64, far - tiles[b, HALF, j] * right * right))
+        both = exp64(max(LOWEST_64, far - 0.5 * joint * shift * shift))
+        lanes[j] = (seen - scale * first) - (tiles[b, SCALE, j] * second - math.sqrt(joint) * both)
+
+
+@kernel()
+def gaussian_step(tiles, n, rows, columns, squares, step, start, stop):
+    """One step of the walk for predictions N(μ, σ²) (Widmann, Lindsten & Zachariah 2021, tensor kernel).
+
+    h_ij = exp(−W₂(P_i, P_j))·[k(y_i, y_j) − E k(Z_i, y_j) − E k(y_i, Z_j) + E k(Z_i, Z_j)], Z ~ P, k(a, b) =
+    exp(−(a − b)²/2), W₂² = (μ_i − μ_j)² + (σ_i − σ_j)².
+    """
+    lanes = np.empty(W)
+    for a in range(start, stop):
+        b = (a + step) % tiles.shape[0]
+        for i in range(min(W, n - a * W)):
+            _gaussian_terms(tiles, a, i, b, lanes)
+            keep_pairs(lanes, step, i, min(W, n - b * W), 0.0)
+            total, square = gather(lanes, columns, b)
+            rows[a, i] += total
+            squares[a, i] += square
