@@ -16,7 +16,8 @@ import numpy as np
 
 from calibrant.kernels.jit import over_rows
 from calibrant.kernels.loops import pairwise as loops
-from calibrant.kernels.philox import words
+from calibrant.kernels.loops import redrawn
+from calibrant.kernels.philox import key_of, words
 
 W = loops.W
 SAMPLED = 1 << 16
@@ -43,7 +44,7 @@ class PairSums:
     """Σ_i h_ii"""
 
 
-def _tiles(x: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+def tiles_of(x: np.ndarray, dtype: type = np.float64) -> np.ndarray:
     """(tiles, D, W) from (N, D), the last tile filled up with copies of the last row."""
     n, dims = x.shape
     count = -(-n // W)
@@ -56,9 +57,9 @@ def _tiles(x: np.ndarray, dtype: type = np.float64) -> np.ndarray:
     return out
 
 
-def _lanes(x: np.ndarray) -> np.ndarray:
+def lanes_of(x: np.ndarray) -> np.ndarray:
     """(tiles, W) from (N,), filled up with copies of the last entry."""
-    return _tiles(x[:, None], x.dtype.type)[:, 0]
+    return tiles_of(x[:, None], x.dtype.type)[:, 0]
 
 
 def _walk(step: Callable[[int, int, int], None], count: int, elements: int, threads: int | None) -> None:
@@ -79,7 +80,7 @@ def median_distance(x: np.ndarray, threads: int | None = None) -> float:
     largest = float(np.abs(x).max())
     unit = 2.0 ** np.ceil(np.log2(largest)) if largest else 1.0
     x = x / unit  # by a power of two: exact, and no square leaves the range of float32
-    tiles = _tiles(x - x.mean(axis=0), np.float32)
+    tiles = tiles_of(x - x.mean(axis=0), np.float32)
     low, high = _window(x)
     while low < INFINITE:
         shift = max(0, (high - low - 1).bit_length() - PLACES)
@@ -146,9 +147,9 @@ def skce_sums(p: np.ndarray, y: np.ndarray, width: float, threads: int | None = 
     """Sums of h_ij = exp(−‖p_i − p_j‖₂/width)·⟨e_{y_i} − p_i, e_{y_j} − p_j⟩ (Widmann et al. 2019), width > 0."""
     order = np.argsort(y, kind="stable")
     p, y = p[order], y[order]
-    tiles, labels = _tiles(p), _lanes(y.astype(np.int64))
+    tiles, labels = tiles_of(p), lanes_of(y.astype(np.int64))
     halves = 0.5 * np.einsum("nc,nc->n", p, p)
-    run = (tiles, _lanes(halves), labels, _run_ends(labels), len(p), 1.0 / width)
+    run = (tiles, lanes_of(halves), labels, run_ends_of(labels), len(p), 1.0 / width)
     sums = _summed(partial(loops.skce_step, *run), tiles, p.size * len(p), threads)
     rows = np.empty(len(p))
     rows[order] = sums[1][: len(p)]
@@ -156,7 +157,7 @@ def skce_sums(p: np.ndarray, y: np.ndarray, width: float, threads: int | None = 
     return PairSums(sums[0], rows, sums[2], float(diagonal.sum()))
 
 
-def _run_ends(labels: np.ndarray) -> np.ndarray:
+def run_ends_of(labels: np.ndarray) -> np.ndarray:
     """Where, in its tile, the run of equal labels ends that holds each lane."""
     last = np.ones(labels.shape, bool)
     last[:, :-1] = labels[:, 1:] != labels[:, :-1]
@@ -199,4 +200,68 @@ def gaussian_skce_sums(mean: np.ndarray, std: np.ndarray, y: np.ndarray, threads
 
 def _gaussian_tiles(mean: np.ndarray, std: np.ndarray, y: np.ndarray) -> np.ndarray:
     room = 1.0 + std**2
-    return _tiles(np.stack([mean, std, y, 1.0 / np.sqrt(room), 0.5 / room], axis=1))
+    return tiles_of(np.stack([mean, std, y, 1.0 / np.sqrt(room), 0.5 / room], axis=1))
+
+
+def gaussian_skce_blocks(
+    mean: np.ndarray, std: np.ndarray, y: np.ndarray, edges: np.ndarray, threads: int | None = None
+) -> np.ndarray:
+    """The mean of the Gaussian h_ij over i < j in each block of rows edges[b] … edges[b + 1] (two rows at least)."""
+    out = np.empty(len(edges) - 1)
+    run = (mean, std, y, edges.astype(np.int64), out)
+    over_rows(partial(loops.gaussian_blocks, *run), len(out), 10 * int((np.diff(edges) ** 2).sum()), threads)
+    return out
+
+
+# -------------------------------------------------------------------------------- many labellings at once
+def redrawn_labels(
+    q: np.ndarray, replicates: int, seed: int, purpose: int, threads: int | None = None
+) -> np.ndarray:
+    """Labels (replicates, N) in the smallest unsigned type: row i of replicate r is drawn from q[i] by inverting its CDF
+    at the uniform number of (seed, purpose, r, i). A class of probability 0 is never drawn."""
+    n, classes = q.shape
+    cumulative = np.cumsum(q, axis=1)
+    last = classes - 1 - np.argmax(q[:, ::-1] > 0, axis=1)
+    cumulative[np.arange(classes) >= last[:, None]] = np.inf
+    out = np.empty((replicates, n), np.min_scalar_type(classes - 1))
+    run = (*key_of(seed), np.uint32(purpose), cumulative, out)
+    over_rows(partial(redrawn.draw_labels, *run), replicates, out.size, threads)
+    return out
+
+
+def by_row(x: np.ndarray, count: int, dtype: type) -> np.ndarray:
+    """(count·W, R) from (R, N): rows to fill up the last tile are 0."""
+    out = np.zeros((count * W, len(x)), dtype)
+    out[: x.shape[1]] = x.T
+    return out
+
+
+def skce_redrawn(p: np.ndarray, labels: np.ndarray, width: float, threads: int | None = None) -> np.ndarray:
+    """Σ_{i<j} h_ij of `skce_sums` for each of the labellings (R, N).
+
+    Only Σ k_ij 1{y_i = y_j} is taken pair by pair, in float32 within a row and a tile; the rest is linear in labels:
+    with L_j = Σ_{i≠j} k_ij p_i it is ½ Σ_j p_j·L_j − Σ_j L_j[y_j].
+    """
+    n = len(p)
+    tiles = tiles_of(p)
+    left, right = np.zeros_like(tiles), np.zeros_like(tiles)
+    same = np.zeros((len(tiles), len(labels)))
+    kind = np.min_scalar_type(p.shape[1] - 1).type
+    run = (tiles, n, 1.0 / width, by_row(labels, len(tiles), kind), left, right, same)
+    _walk(partial(redrawn.same_label_step, *run), len(tiles), n * n * (p.shape[1] + len(labels) // 4), threads)
+    linear = (left + right).transpose(0, 2, 1).reshape(-1, p.shape[1])[:n]
+    constant = 0.5 * np.einsum("nc,nc->n", p, linear).sum()
+    at = np.arange(n)
+    return same.sum(axis=0) + constant - np.array([linear[at, drawn].sum() for drawn in labels])
+
+
+def gaussian_skce_redrawn(
+    mean: np.ndarray, std: np.ndarray, ys: np.ndarray, threads: int | None = None
+) -> np.ndarray:
+    """Σ_{i<j} h_ij of `gaussian_skce_sums` for each of the outcomes ys (R, N), in float32 within a row and a tile."""
+    n = len(mean)
+    tiles = _gaussian_tiles(mean, std, mean)
+    out, constant = np.zeros((len(tiles), len(ys))), np.zeros(len(tiles))
+    run = (tiles, n, by_row(ys - mean, len(tiles), np.float32), out, constant)
+    _walk(partial(redrawn.gaussian_redrawn_step, *run), len(tiles), n * n * len(ys), threads)
+    return out.sum(axis=0) + constant.sum()

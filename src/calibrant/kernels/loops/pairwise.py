@@ -249,3 +249,20 @@ def gaussian_step(tiles, n, rows, columns, squares, step, start, stop):
             total, square = gather(lanes, columns, b)
             rows[a, i] += total
             squares[a, i] += square
+
+
+@kernel()
+def gaussian_blocks(mean, std, y, edges, out, start, stop):
+    """out[b] = mean of h_ij over i < j of rows edges[b] … edges[b + 1]."""
+    for b in range(start, stop):
+        total, pairs = 0.0, 0
+        for i in range(edges[b], edges[b + 1]):
+            v = 1.0 + std[i] * std[i]
+            for j in range(i + 1, edges[b + 1]):
+                u, shift = 1.0 + std[j] * std[j], mean[i] - mean[j]
+                inner = math.exp(-0.5 * (y[i] - y[j]) ** 2) - math.exp(-0.5 * (mean[i] - y[j]) ** 2 / v) / math.sqrt(v)
+                inner -= math.exp(-0.5 * (y[i] - mean[j]) ** 2 / u) / math.sqrt(u)
+                inner += math.exp(-0.5 * shift**2 / (u + v - 1.0)) / math.sqrt(u + v - 1.0)
+                total += math.exp(-math.sqrt(shift**2 + (std[i] - std[j]) ** 2)) * inner
+                pairs += 1
+        out[b] = total / pairs

@@ -1,0 +1,156 @@
+"""Pair sums of many labellings of the same rows at once: the kernel of a pair is computed once for all of them.
+
+Labels lie as (rows, R), so that the lanes of a vector are labellings. See `pairwise` for tiles and the walk over them.
+"""
+
+import numpy as np
+
+from calibrant.kernels.jit import SUMS, kernel
+from calibrant.kernels.loops.floats import LOWEST_32, LOWEST_64, exp32, exp64
+from calibrant.kernels.loops.pairwise import HALF, MEAN, SCALE, STD, W, keep_pairs, laplace, square_gaps
+from calibrant.kernels.loops.philox import philox
+
+f4 = np.float32
+u4 = np.uint32
+
+
+# --------------------------------------------------------------------------------------- drawn labels
+@kernel()
+def _place(cumulative, row, u):
+    """The first class whose cumulative probability exceeds u, by halving."""
+    low, length = 0, cumulative.shape[1]
+    while length > 1:
+        half = length // 2
+        low += half if cumulative[row, low + half - 1] <= u else 0
+        length -= half
+    return low
+
+
+@kernel()
+def draw_labels(k0, k1, purpose, cumulative, out, start, stop):
+    """out[r, i] = the class that the uniform number of (replicate r, row i) picks, for replicates start … stop."""
+    n = cumulative.shape[0]
+    for r in range(start, stop):
+        for q in range((n + 3) // 4):
+            a, b, c, d = philox(u4(q), u4(r), purpose, u4(0), k0, k1)
+            for lane in range(min(4, n - 4 * q)):
+                word = a if lane == 0 else (b if lane == 1 else (c if lane == 2 else d))
+                out[r, 4 * q + lane] = _place(cumulative, 4 * q + lane, (word + 0.5) * 2.3283064365386963e-10)
+
+
+# ------------------------------------------------------------------------------------- classification
+@kernel(fastmath=SUMS)
+def _weighed(tiles, b, c, lanes):
+    """Σ_j lanes[j]·p_j[c]"""
+    total = 0.0
+    for j in range(W):
+        total += lanes[j] * tiles[b, c, j]
+    return total
+
+
+@kernel(fastmath={"contract"})
+def _add_weighed(linear, b, c, value, lanes):
+    for j in range(W):
+        linear[b, c, j] += value * lanes[j]
+
+
+@kernel()
+def _copy(lanes, near, i):
+    for j in range(W):
+        near[i, j] = f4(lanes[j])
+
+
+@kernel()
+def laplace_step(tiles, n, rate, linear_left, linear_right, near, a, step):
+    """near[i, j] = k_ij of the pairs of tiles a and a + step; Σ_j k_ij p_j and Σ_i k_ij p_i to left and right rows."""
+    lanes = np.empty(W)
+    b = (a + step) % tiles.shape[0]
+    for i in range(min(W, n - a * W)):
+        square_gaps(tiles, a, i, b, lanes)
+        laplace(lanes, rate)
+        keep_pairs(lanes, step, i, min(W, n - b * W), 0.0)
+        for c in range(tiles.shape[1]):
+            linear_left[a, c, i] += _weighed(tiles, b, c, lanes)
+            _add_weighed(linear_right, b, c, tiles[a, c, i], lanes)
+        _copy(lanes, near, i)
+
+
+@kernel(fastmath={"reassoc"})
+def _add_same_4(labels, i, j, k0, k1, k2, k3, sums):
+    """sums[r] += the k of those rows j … j + 3 whose label equals that of row i."""
+    for r in range(sums.size):
+        y = labels[i, r]
+        s0 = k0 if labels[j, r] == y else f4(0)
+        s1 = k1 if labels[j + 1, r] == y else f4(0)
+        s2 = k2 if labels[j + 2, r] == y else f4(0)
+        s3 = k3 if labels[j + 3, r] == y else f4(0)
+        sums[r] += (s0 + s1) + (s2 + s3)
+
+
+@kernel()
+def flush(sums, out, a):
+    """Add float32 sums to float64 ones, and start them again."""
+    for r in range(sums.size):
+        out[a, r] += sums[r]
+        sums[r] = f4(0)
+
+
+@kernel()
+def same_label_step(tiles, n, rate, labels, linear_left, linear_right, out, step, start, stop):
+    """out[a, r] += Σ k_ij over the pairs of a step whose labels agree in labelling r; `laplace_step` for the rest."""
+    near, sums = np.zeros((W, W), np.float32), np.zeros(labels.shape[1], np.float32)
+    for a in range(start, stop):
+        b = (a + step) % tiles.shape[0]
+        laplace_step(tiles, n, rate, linear_left, linear_right, near, a, step)
+        for i in range(min(W, n - a * W)):
+            for j in range(0, W, 4):
+                k0, k1, k2, k3 = near[i, j], near[i, j + 1], near[i, j + 2], near[i, j + 3]
+                if k0 + k1 + k2 + k3 > f4(0):
+                    _add_same_4(labels, a * W + i, b * W + j, k0, k1, k2, k3, sums)
+            flush(sums, out, a)
+
+
+# ------------------------------------------------------------------------------- Gaussian predictions
+@kernel(fastmath={"contract"})
+def _add_gaussian(z, i, j, weight, shift, first, half_i, second, half_j, sums):
+    """sums[r] += weight·k(y_i, y_j) − first·exp(−half_i(μ_i − y_j)²) − second·exp(−half_j(y_i − μ_j)²)."""
+    for r in range(sums.size):
+        left, right = shift - z[j, r], shift + z[i, r]
+        gap = right - z[j, r]
+        seen = exp32(max(LOWEST_32, f4(-0.5) * gap * gap))
+        ours = exp32(max(LOWEST_32, -half_i * left * left))
+        theirs = exp32(max(LOWEST_32, -half_j * right * right))
+        sums[r] += weight * seen - (first * ours + second * theirs)
+
+
+@kernel()
+def _expected(tiles, a, i, b, j):
+    """exp(−W₂) and exp(−W₂)·E k(Z_i, Z_j)."""
+    shift, s, t = tiles[a, MEAN, i] - tiles[b, MEAN, j], tiles[a, STD, i], tiles[b, STD, j]
+    far = -np.sqrt(shift * shift + (s - t) * (s - t))
+    joint = 1.0 / (1.0 + s * s + t * t)
+    both = exp64(max(LOWEST_64, far - 0.5 * joint * shift * shift))
+    return exp64(max(LOWEST_64, far)), np.sqrt(joint) * both
+
+
+@kernel()
+def gaussian_redrawn_step(tiles, n, z, out, constant, step, start, stop):
+    """out[a, r] += Σ h_ij over the pairs of a step less their E k(Z_i, Z_j), which goes to constant[a].
+
+    z[i, r] = y_ri − μ_i in float32: differences of outcomes keep their precision wherever the means lie.
+    """
+    sums = np.zeros(z.shape[1], np.float32)
+    for a in range(start, stop):
+        b = (a + step) % tiles.shape[0]
+        for i in range(min(W, n - a * W)):
+            for j in range(i + 1 if step == 0 else 0, min(W, n - b * W)):
+                weight, both = _expected(tiles, a, i, b, j)
+                constant[a] += both
+                if weight > 1e-12:
+                    shift = f4(tiles[a, MEAN, i] - tiles[b, MEAN, j])
+                    first, second = f4(weight * tiles[a, SCALE, i]), f4(weight * tiles[b, SCALE, j])
+                    halves = f4(tiles[a, HALF, i]), f4(tiles[b, HALF, j])
+                    _add_gaussian(
+                        z, a * W + i, b * W + j, f4(weight), shift, first, halves[0], second, halves[1], sums
+                    )
+            flush(sums, out, a)
