@@ -121,7 +121,7 @@ class Metric:
         for need in sorted(self.needs):
             met, reason = NEEDS[need]
             if not met(predictions):
-                return "it needs y" if need == "labels" and predictions.task == "regression" else reason
+                return "it needs y" if need.endswith("labels") and predictions.task == "regression" else reason
         refused = self.refuses(spec, predictions)
         if refused:
             return refused
