@@ -113,7 +113,7 @@ def assert_sums_of(h, sums):
     upper = np.triu(h, 1)
     size = np.abs(upper).sum()
     assert abs(sums.total - upper.sum()) <= 1e-12 * size + 1e-15 * h.size
-    assert abs(sums.squares - (upper**2).sum()) <= 1e-12 * (upper**2).sum() + 1e-15 * size
+    assert abs(sums.squares - (upper**2).sum()) <= 1e-12 * (upper**2).sum() + 1e-15 * size + 1e-30 * h.size
     assert sums.diagonal == pytest.approx(np.trace(h), rel=1e-12, abs=1e-12)
     np.testing.assert_allclose(sums.rows, h.sum(axis=1) - np.diag(h), atol=1e-13 * len(h))
 
