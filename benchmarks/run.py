@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import calibrant as cal
-from benchmarks import calibration, peers, regression
+from benchmarks import calibration, pairwise, peers, regression
 from benchmarks.data import SIZES, logits_and_labels, member_logits
 from benchmarks.timing import Timing, time_all
 from calibrant.kernels.rows import MEAN, rows_of
@@ -51,8 +51,8 @@ def workloads(threads: int, quick: bool) -> Iterator[Workload]:
             yield _read(logits, labels, threads)
     for members, size in ((10, "A"), (50, "A")) if quick else ((10, "A"), (50, "A"), (50, "B")):
         yield _members(members, size, threads)
-    more = itertools.chain(calibration.workloads(threads, quick), regression.workloads(threads, quick))
-    for name, contestants, goal, against in more:
+    more = (module.workloads(threads, quick) for module in (calibration, regression, pairwise))
+    for name, contestants, goal, against in itertools.chain.from_iterable(more):
         yield Workload(name, contestants, goal, tuple(who for who in against if who in contestants))
 
 

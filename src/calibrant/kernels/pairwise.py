@@ -20,7 +20,7 @@ from calibrant.kernels.loops import redrawn
 from calibrant.kernels.philox import key_of, words
 
 W = loops.W
-SAMPLED = 1 << 16
+SAMPLED = 1 << 17
 """Random pairs whose distances tell where the median lies before all are counted."""
 
 PLACES = 20
@@ -104,13 +104,13 @@ def _float32(bits: int) -> np.float64:
 def _window(x: np.ndarray) -> tuple[int, int]:
     """Bits of float32 numbers between which the median of the squared distances lies, most likely."""
     n = len(x)
-    picked = (words(0, 0, 0, 2 * SAMPLED) * (n * 2.0**-32)).astype(np.int64)
-    first, second = picked[:SAMPLED], picked[SAMPLED:]
+    first = np.arange(SAMPLED) * n // SAMPLED  # each row as often as any other: the window can be smaller
+    second = (words(0, 0, 0, SAMPLED) * (n * 2.0**-32)).astype(np.int64)
     second = np.where(first == second, (second + 1) % n, second)
     squares = np.empty(SAMPLED, np.float32)
     loops.sampled_squares(x, first, second, squares)
     squares.sort()
-    margin = int(2 * np.sqrt(SAMPLED))  # four standard deviations of the number of pairs under the median
+    margin = int(1.25 * np.sqrt(SAMPLED))  # 2.5 standard deviations, or more, of the number of pairs under the median
     low, high = squares[[SAMPLED // 2 - margin, SAMPLED // 2 + margin]].view(np.int32)
     return int(low), int(high) + 1
 
@@ -214,11 +214,12 @@ def gaussian_skce_blocks(
 
 
 # -------------------------------------------------------------------------------- many labellings at once
-def redrawn_labels(
-    q: np.ndarray, replicates: int, seed: int, purpose: int, threads: int | None = None
-) -> np.ndarray:
-    """Labels (replicates, N) in the smallest unsigned type: row i of replicate r is drawn from q[i] by inverting its CDF
-    at the uniform number of (seed, purpose, r, i). A class of probability 0 is never drawn."""
+def redrawn_labels(q: np.ndarray, replicates: int, seed: int, purpose: int, threads: int | None = None) -> np.ndarray:
+    """Labels (replicates, N) drawn from the rows of q, in the smallest unsigned type.
+
+    Row i of replicate r inverts the CDF of q[i] at the uniform number of (seed, purpose, r, i). A class of probability
+    0 is never drawn.
+    """
     n, classes = q.shape
     cumulative = np.cumsum(q, axis=1)
     last = classes - 1 - np.argmax(q[:, ::-1] > 0, axis=1)
@@ -255,9 +256,7 @@ def skce_redrawn(p: np.ndarray, labels: np.ndarray, width: float, threads: int |
     return same.sum(axis=0) + constant - np.array([linear[at, drawn].sum() for drawn in labels])
 
 
-def gaussian_skce_redrawn(
-    mean: np.ndarray, std: np.ndarray, ys: np.ndarray, threads: int | None = None
-) -> np.ndarray:
+def gaussian_skce_redrawn(mean: np.ndarray, std: np.ndarray, ys: np.ndarray, threads: int | None = None) -> np.ndarray:
     """Σ_{i<j} h_ij of `gaussian_skce_sums` for each of the outcomes ys (R, N), in float32 within a row and a tile."""
     n = len(mean)
     tiles = _gaussian_tiles(mean, std, mean)

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
-from calibrant.kernels.loops.floats import LOWEST_64, exp64, float_bits
+from calibrant.kernels.loops.floats import LOWEST_64, exp64_short, float_bits
 
 f4 = np.float32
 u4 = np.uint32
@@ -23,30 +23,33 @@ W = 256
 
 @kernel(fastmath={"contract"})
 def _add_square_gaps(tiles, a, i, b, c, lanes):
-    """lanes[j] += (x − x_j)² of coordinate c."""
-    x = tiles[a, c, i]
+    """lanes[k, j] += (x − x_j)² of coordinate c for the rows i + k, k = 0, 1."""
+    x, y = tiles[a, c, i], tiles[a, c, i + 1]
     for j in range(W):
-        d = x - tiles[b, c, j]
-        lanes[j] += d * d
+        d, e = x - tiles[b, c, j], y - tiles[b, c, j]
+        lanes[0, j] += d * d
+        lanes[1, j] += e * e
 
 
 @kernel(fastmath={"contract"})
 def _add_square_gaps_4(tiles, a, i, b, c, lanes):
-    """lanes[j] += (x − x_j)² of four coordinates, so that lanes are read and written once for all of them."""
+    """The same of four coordinates, so that lanes are read and written once for all of them."""
     x0, x1, x2, x3 = tiles[a, c, i], tiles[a, c + 1, i], tiles[a, c + 2, i], tiles[a, c + 3, i]
+    y0, y1, y2, y3 = tiles[a, c, i + 1], tiles[a, c + 1, i + 1], tiles[a, c + 2, i + 1], tiles[a, c + 3, i + 1]
     for j in range(W):
-        d0 = x0 - tiles[b, c, j]
-        d1 = x1 - tiles[b, c + 1, j]
-        d2 = x2 - tiles[b, c + 2, j]
-        d3 = x3 - tiles[b, c + 3, j]
-        lanes[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+        t0, t1, t2, t3 = tiles[b, c, j], tiles[b, c + 1, j], tiles[b, c + 2, j], tiles[b, c + 3, j]
+        d0, d1, d2, d3 = x0 - t0, x1 - t1, x2 - t2, x3 - t3
+        e0, e1, e2, e3 = y0 - t0, y1 - t1, y2 - t2, y3 - t3
+        lanes[0, j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+        lanes[1, j] += (e0 * e0 + e1 * e1) + (e2 * e2 + e3 * e3)
 
 
 @kernel()
 def square_gaps(tiles, a, i, b, lanes):
-    """lanes[j] = ‖x_i − x_j‖² of row i of tile a and every row j of tile b, from differences."""
+    """lanes[k, j] = ‖x_{i+k} − x_j‖² of rows i, i + 1 of tile a and every row j of tile b, from differences."""
     for j in range(W):
-        lanes[j] = 0.0
+        lanes[0, j] = 0.0
+        lanes[1, j] = 0.0
     quads, dims = tiles.shape[1] // 4, tiles.shape[1]
     for c in range(quads):
         _add_square_gaps_4(tiles, a, i, b, 4 * c, lanes)
@@ -55,13 +58,13 @@ def square_gaps(tiles, a, i, b, lanes):
 
 
 @kernel()
-def keep_pairs(lanes, step, i, rows, other):
-    """Set to `other` the lanes that hold no pair: those up to row i in its own tile, and those beyond the last row."""
+def keep_pairs(lanes, k, step, i, rows, other):
+    """Set to `other` the lanes[k] that hold no pair: up to row i in its own tile, and beyond the last of `rows`."""
     if step == 0:
         for j in range(i + 1):
-            lanes[j] = other
+            lanes[k, j] = other
     for j in range(rows, W):
-        lanes[j] = other
+        lanes[k, j] = other
 
 
 # ------------------------------------------------------------------------------------------- median
@@ -83,12 +86,12 @@ def sampled_squares(x, first, second, out):
 
 
 @kernel()
-def _flag_near(lanes, low, high, flags):
-    """flags[j] = whether low <= lanes[j] <= high; the number of lanes under `low`."""
+def _flag_near(lanes, k, low, high, flags):
+    """flags[j] = whether low <= lanes[k, j] <= high; the number of lanes under `low`."""
     below = np.int32(0)
     for j in range(W):
-        below += np.int32(lanes[j] < low)
-        flags[j] = np.uint8((lanes[j] >= low) & (lanes[j] <= high))
+        below += np.int32(lanes[k, j] < low)
+        flags[j] = np.uint8((lanes[k, j] >= low) & (lanes[k, j] <= high))
     return below
 
 
@@ -115,60 +118,61 @@ def gap_counts(x, tiles, slack, low, width, shift, counts, below, step, start, s
     Floats that are not negative sort as their bits do. below[t] counts the pairs under `low`. Distances are first taken
     in float32 from centred rows: whatever is within `slack` of the window is then computed again from x.
     """
-    lanes, flags = np.empty(W, np.float32), np.empty(W, np.uint8)
+    lanes, flags = np.empty((2, W), np.float32), np.empty(W, np.uint8)
     words = flags.view(np.uint64)
     n = x.shape[0]
     for a in range(start, stop):
         b = (a + step) % tiles.shape[0]
         for i in range(min(W, n - a * W)):
-            square_gaps(tiles, a, i, b, lanes)
-            keep_pairs(lanes, step, i, min(W, n - b * W), f4(math.nan))
-            below[a] += _flag_near(lanes, slack[0], slack[1], flags)
+            if i % 2 == 0:
+                square_gaps(tiles, a, i, b, lanes)
+            keep_pairs(lanes, i % 2, step, i, min(W, n - b * W), f4(math.nan))
+            below[a] += _flag_near(lanes, i % 2, slack[0], slack[1], flags)
             below[a] += _count_near(x, a * W + i, b * W, flags, words, low, width, shift, counts)
 
 
 # --------------------------------------------------------------------------------------------- SKCE
 @kernel(fastmath={"contract"})
-def laplace(lanes, rate):
-    """lanes[j] = exp(−rate·√lanes[j])."""
+def laplace(lanes, k, rate):
+    """lanes[k, j] = exp(−rate·√lanes[k, j])."""
     for j in range(W):
-        x = -rate * math.sqrt(lanes[j])
-        lanes[j] = exp64(x if x > LOWEST_64 else LOWEST_64)
+        x = -rate * math.sqrt(lanes[k, j])
+        lanes[k, j] = exp64_short(x if x > LOWEST_64 else LOWEST_64)
 
 
 @kernel()
 def _left_terms(tiles, a, i, half, y, ends, table, b, lanes):
-    """lanes[W + j] = 1{y_j = y_i} − p_i[y_j] + ½‖p_i‖²; `table` is room for one number per class.
+    """lanes[2, j] = 1{y_j = y_i} − p_i[y_j] + ½‖p_i‖²; `table` is room for one number per class.
 
     Rows come in the order of their labels: ends[b, j] is where the run of equal labels that holds lane j ends.
     """
     for c in range(table.size):
         table[c] = half - tiles[a, c, i]
     table[y[a, i]] += 1.0
-    j = u8(0)
-    while j < u8(W):
-        value, end = table[y[b, j]], u8(ends[b, j])
-        for k in range(j, end):
-            lanes[u8(W) + k] = value
-        j = end
+    start = u8(0)
+    while start < u8(W):
+        value, end = table[y[b, start]], u8(ends[b, start])
+        for j in range(start, end):
+            lanes[2, j] = value
+        start = end
 
 
 @kernel(fastmath={"contract"})
-def _skce_terms(tiles, halves, b, label, rate, lanes):
-    """lanes[j] = exp(−rate·d)·(lanes[W + j] − p_j[label] + ½‖p_j‖² − ½d²), for 2 p_i·p_j = ‖p_i‖² + ‖p_j‖² − d²."""
+def _skce_terms(tiles, halves, b, label, rate, lanes, k):
+    """lanes[k, j] = exp(−rate·d)·(lanes[2, j] − p_j[label] + ½‖p_j‖² − ½d²), as 2p_i·p_j = ‖p_i‖² + ‖p_j‖² − d²."""
     for j in range(W):
-        square = lanes[j]
+        square = lanes[k, j]
         x = -rate * math.sqrt(square)
-        inner = lanes[W + j] - tiles[b, label, j] + (halves[b, j] - 0.5 * square)
-        lanes[j] = exp64(x if x > LOWEST_64 else LOWEST_64) * inner
+        inner = lanes[2, j] - tiles[b, label, j] + (halves[b, j] - 0.5 * square)
+        lanes[k, j] = exp64_short(x if x > LOWEST_64 else LOWEST_64) * inner
 
 
 @kernel(fastmath=SUMS)
-def gather(lanes, columns, b):
-    """Σ_j h_j and Σ_j h_j²; h_j is added to columns[b, j]."""
+def gather(lanes, k, columns, b):
+    """Σ_j h_j and Σ_j h_j² of h = lanes[k], which is added to columns[b]."""
     total, squares = 0.0, 0.0
     for j in range(W):
-        h = lanes[j]
+        h = lanes[k, j]
         columns[b, j] += h
         total += h
         squares += h * h
@@ -181,15 +185,17 @@ def skce_step(tiles, halves, y, ends, n, rate, rows, columns, squares, step, sta
 
     h_ij = exp(−rate·‖p_i − p_j‖)·⟨e_{y_i} − p_i, e_{y_j} − p_j⟩ (Widmann, Lindsten & Zachariah 2019).
     """
-    lanes, table = np.empty(2 * W), np.empty(tiles.shape[1])
+    lanes, table = np.empty((3, W)), np.empty(tiles.shape[1])
     for a in range(start, stop):
         b = (a + step) % tiles.shape[0]
         for i in range(min(W, n - a * W)):
-            square_gaps(tiles, a, i, b, lanes)
+            k = i % 2
+            if k == 0:
+                square_gaps(tiles, a, i, b, lanes)
             _left_terms(tiles, a, i, halves[a, i], y, ends, table, b, lanes)
-            _skce_terms(tiles, halves, b, y[a, i], rate, lanes)
-            keep_pairs(lanes, step, i, min(W, n - b * W), 0.0)
-            total, square = gather(lanes, columns, b)
+            _skce_terms(tiles, halves, b, y[a, i], rate, lanes, k)
+            keep_pairs(lanes, k, step, i, min(W, n - b * W), 0.0)
+            total, square = gather(lanes, k, columns, b)
             rows[a, i] += total
             squares[a, i] += square
 
@@ -217,7 +223,7 @@ MEAN, STD, Y, SCALE, HALF = 0, 1, 2, 3, 4
 
 @kernel(fastmath={"contract"})
 def _gaussian_terms(tiles, a, i, b, lanes):
-    """lanes[j] = h_ij of `gaussian_step`."""
+    """lanes[0, j] = h_ij of `gaussian_step`."""
     mean, std, y = tiles[a, MEAN, i], tiles[a, STD, i], tiles[a, Y, i]
     scale, half = tiles[a, SCALE, i], tiles[a, HALF, i]
     room = 1.0 + std * std
@@ -226,11 +232,11 @@ def _gaussian_terms(tiles, a, i, b, lanes):
         far = -math.sqrt(shift * shift + spread * spread)
         left, right = mean - tiles[b, Y, j], y - tiles[b, MEAN, j]
         joint = 1.0 / (room + tiles[b, STD, j] * tiles[b, STD, j])
-        seen = exp64(max(LOWEST_64, far - 0.5 * gap * gap))
-        first = exp64(max(LOWEST_64, far - half * left * left))
-        second = exp64(max(LOWEST_64, far - tiles[b, HALF, j] * right * right))
-        both = exp64(max(LOWEST_64, far - 0.5 * joint * shift * shift))
-        lanes[j] = (seen - scale * first) - (tiles[b, SCALE, j] * second - math.sqrt(joint) * both)
+        seen = exp64_short(max(LOWEST_64, far - 0.5 * gap * gap))
+        first = exp64_short(max(LOWEST_64, far - half * left * left))
+        second = exp64_short(max(LOWEST_64, far - tiles[b, HALF, j] * right * right))
+        both = exp64_short(max(LOWEST_64, far - 0.5 * joint * shift * shift))
+        lanes[0, j] = (seen - scale * first) - (tiles[b, SCALE, j] * second - math.sqrt(joint) * both)
 
 
 @kernel()
@@ -240,13 +246,13 @@ def gaussian_step(tiles, n, rows, columns, squares, step, start, stop):
     h_ij = exp(−W₂(P_i, P_j))·[k(y_i, y_j) − E k(Z_i, y_j) − E k(y_i, Z_j) + E k(Z_i, Z_j)], Z ~ P, k(a, b) =
     exp(−(a − b)²/2), W₂² = (μ_i − μ_j)² + (σ_i − σ_j)².
     """
-    lanes = np.empty(W)
+    lanes = np.empty((1, W))
     for a in range(start, stop):
         b = (a + step) % tiles.shape[0]
         for i in range(min(W, n - a * W)):
             _gaussian_terms(tiles, a, i, b, lanes)
-            keep_pairs(lanes, step, i, min(W, n - b * W), 0.0)
-            total, square = gather(lanes, columns, b)
+            keep_pairs(lanes, 0, step, i, min(W, n - b * W), 0.0)
+            total, square = gather(lanes, 0, columns, b)
             rows[a, i] += total
             squares[a, i] += square
 

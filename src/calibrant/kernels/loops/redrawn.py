@@ -3,10 +3,12 @@
 Labels lie as (rows, R), so that the lanes of a vector are labellings. See `pairwise` for tiles and the walk over them.
 """
 
+import math
+
 import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
-from calibrant.kernels.loops.floats import LOWEST_32, LOWEST_64, exp32, exp64
+from calibrant.kernels.loops.floats import LOWEST_32, exp32, expm1_32
 from calibrant.kernels.loops.pairwise import HALF, MEAN, SCALE, STD, W, keep_pairs, laplace, square_gaps
 from calibrant.kernels.loops.philox import philox
 
@@ -40,39 +42,41 @@ def draw_labels(k0, k1, purpose, cumulative, out, start, stop):
 
 # ------------------------------------------------------------------------------------- classification
 @kernel(fastmath=SUMS)
-def _weighed(tiles, b, c, lanes):
-    """Σ_j lanes[j]·p_j[c]"""
+def _weighed(tiles, b, c, lanes, k):
+    """Σ_j lanes[k, j]·p_j[c]"""
     total = 0.0
     for j in range(W):
-        total += lanes[j] * tiles[b, c, j]
+        total += lanes[k, j] * tiles[b, c, j]
     return total
 
 
 @kernel(fastmath={"contract"})
-def _add_weighed(linear, b, c, value, lanes):
+def _add_weighed(linear, b, c, value, lanes, k):
     for j in range(W):
-        linear[b, c, j] += value * lanes[j]
+        linear[b, c, j] += value * lanes[k, j]
 
 
 @kernel()
-def _copy(lanes, near, i):
+def _copy(lanes, k, near, i):
     for j in range(W):
-        near[i, j] = f4(lanes[j])
+        near[i, j] = f4(lanes[k, j])
 
 
 @kernel()
 def laplace_step(tiles, n, rate, linear_left, linear_right, near, a, step):
     """near[i, j] = k_ij of the pairs of tiles a and a + step; Σ_j k_ij p_j and Σ_i k_ij p_i to left and right rows."""
-    lanes = np.empty(W)
+    lanes = np.empty((2, W))
     b = (a + step) % tiles.shape[0]
     for i in range(min(W, n - a * W)):
-        square_gaps(tiles, a, i, b, lanes)
-        laplace(lanes, rate)
-        keep_pairs(lanes, step, i, min(W, n - b * W), 0.0)
+        k = i % 2
+        if k == 0:
+            square_gaps(tiles, a, i, b, lanes)
+        laplace(lanes, k, rate)
+        keep_pairs(lanes, k, step, i, min(W, n - b * W), 0.0)
         for c in range(tiles.shape[1]):
-            linear_left[a, c, i] += _weighed(tiles, b, c, lanes)
-            _add_weighed(linear_right, b, c, tiles[a, c, i], lanes)
-        _copy(lanes, near, i)
+            linear_left[a, c, i] += _weighed(tiles, b, c, lanes, k)
+            _add_weighed(linear_right, b, c, tiles[a, c, i], lanes, k)
+        _copy(lanes, k, near, i)
 
 
 @kernel(fastmath={"reassoc"})
@@ -111,31 +115,65 @@ def same_label_step(tiles, n, rate, labels, linear_left, linear_right, out, step
 
 
 # ------------------------------------------------------------------------------- Gaussian predictions
+FAR = 12.0
+"""Distance of two means up to which the terms of a pair are taken relative to those at the means."""
+
+
 @kernel(fastmath={"contract"})
-def _add_gaussian(z, i, j, weight, shift, first, half_i, second, half_j, sums):
+def _add_near(z, i, j, shift, at_means, first, half_i, second, half_j, sums):
+    """sums[r] += h_ij − h_ij(y = μ): with small residuals the terms of h cancel, so each is taken from its value there.
+
+    −½(μ_i − μ_j + z_i − z_j)² is u above its value at z = 0, and so on: e^u − 1 keeps its digits where u is small.
+    """
+    for r in range(sums.size):
+        gap = z[i, r] - z[j, r]
+        u = -gap * (shift + f4(0.5) * gap)
+        v = half_i * z[j, r] * (shift + shift - z[j, r])
+        w = -half_j * z[i, r] * (shift + shift + z[i, r])
+        seen = expm1_32(u if u > LOWEST_32 else LOWEST_32)
+        ours = expm1_32(v if v > LOWEST_32 else LOWEST_32)
+        theirs = expm1_32(w if w > LOWEST_32 else LOWEST_32)
+        sums[r] += at_means * seen - (first * ours + second * theirs)
+
+
+@kernel(fastmath={"contract"})
+def _add_far(z, i, j, shift, weight, first, half_i, second, half_j, sums):
     """sums[r] += weight·k(y_i, y_j) − first·exp(−half_i(μ_i − y_j)²) − second·exp(−half_j(y_i − μ_j)²)."""
     for r in range(sums.size):
         left, right = shift - z[j, r], shift + z[i, r]
         gap = right - z[j, r]
-        seen = exp32(max(LOWEST_32, f4(-0.5) * gap * gap))
-        ours = exp32(max(LOWEST_32, -half_i * left * left))
-        theirs = exp32(max(LOWEST_32, -half_j * right * right))
+        u, v, w = f4(-0.5) * gap * gap, -half_i * left * left, -half_j * right * right
+        seen = exp32(u if u > LOWEST_32 else LOWEST_32)
+        ours = exp32(v if v > LOWEST_32 else LOWEST_32)
+        theirs = exp32(w if w > LOWEST_32 else LOWEST_32)
         sums[r] += weight * seen - (first * ours + second * theirs)
 
 
 @kernel()
-def _expected(tiles, a, i, b, j):
-    """exp(−W₂) and exp(−W₂)·E k(Z_i, Z_j)."""
+def _add_pair(tiles, a, i, b, j, z, sums):
+    """Add to sums[r] what of h_ij hangs on the outcomes; the rest is returned."""
     shift, s, t = tiles[a, MEAN, i] - tiles[b, MEAN, j], tiles[a, STD, i], tiles[b, STD, j]
-    far = -np.sqrt(shift * shift + (s - t) * (s - t))
+    weight = math.exp(-math.sqrt(shift * shift + (s - t) * (s - t)))
+    if weight < 1e-12:
+        return 0.0
+    half_i, half_j = tiles[a, HALF, i], tiles[b, HALF, j]
+    first, second = weight * tiles[a, SCALE, i], weight * tiles[b, SCALE, j]
     joint = 1.0 / (1.0 + s * s + t * t)
-    both = exp64(max(LOWEST_64, far - 0.5 * joint * shift * shift))
-    return exp64(max(LOWEST_64, far)), np.sqrt(joint) * both
+    both = weight * math.sqrt(joint) * math.exp(-0.5 * joint * shift * shift)
+    row, other = a * W + i, b * W + j
+    if abs(shift) > FAR:
+        _add_far(z, row, other, f4(shift), f4(weight), f4(first), f4(half_i), f4(second), f4(half_j), sums)
+        return both
+    weight *= math.exp(-0.5 * shift * shift)
+    first *= math.exp(-half_i * shift * shift)
+    second *= math.exp(-half_j * shift * shift)
+    _add_near(z, row, other, f4(shift), f4(weight), f4(first), f4(half_i), f4(second), f4(half_j), sums)
+    return (weight - first) - (second - both)
 
 
 @kernel()
 def gaussian_redrawn_step(tiles, n, z, out, constant, step, start, stop):
-    """out[a, r] += Σ h_ij over the pairs of a step less their E k(Z_i, Z_j), which goes to constant[a].
+    """out[a, r] + constant[a] += Σ h_ij over the pairs of a step, for outcomes r.
 
     z[i, r] = y_ri − μ_i in float32: differences of outcomes keep their precision wherever the means lie.
     """
@@ -144,13 +182,5 @@ def gaussian_redrawn_step(tiles, n, z, out, constant, step, start, stop):
         b = (a + step) % tiles.shape[0]
         for i in range(min(W, n - a * W)):
             for j in range(i + 1 if step == 0 else 0, min(W, n - b * W)):
-                weight, both = _expected(tiles, a, i, b, j)
-                constant[a] += both
-                if weight > 1e-12:
-                    shift = f4(tiles[a, MEAN, i] - tiles[b, MEAN, j])
-                    first, second = f4(weight * tiles[a, SCALE, i]), f4(weight * tiles[b, SCALE, j])
-                    halves = f4(tiles[a, HALF, i]), f4(tiles[b, HALF, j])
-                    _add_gaussian(
-                        z, a * W + i, b * W + j, f4(weight), shift, first, halves[0], second, halves[1], sums
-                    )
+                constant[a] += _add_pair(tiles, a, i, b, j, z, sums)
             flush(sums, out, a)
