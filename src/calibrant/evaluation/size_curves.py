@@ -68,9 +68,9 @@ def _summed_up(values: np.ndarray) -> tuple[Any, ...]:
     if not len(known):
         return (math.nan,) * len(NUMBERS) + (undefined,)
     if not np.isfinite(known).all():
-        total = float(known[0] + known[-1]) if np.isinf(known[[0, -1]]).all() else float(known[np.isinf(known)][0])
+        ends = {float(x) for x in known[[0, -1]] if math.isinf(x)}
         places = [float(known[round(level * (len(known) - 1))]) for level in LEVELS.values()]
-        return (total if not math.isnan(total) else math.nan, math.nan, math.nan, *places, undefined)
+        return (ends.pop() if len(ends) == 1 else math.nan, math.nan, math.nan, *places, undefined)
     mean = math.fsum(known) / len(known)
     quantiles = [float(x) for x in np.quantile(known, list(LEVELS.values()))]
     if len(known) == 1:

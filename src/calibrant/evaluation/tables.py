@@ -123,7 +123,7 @@ def size_tables(evaluation: Evaluation) -> list[Table]:
 def _size_table(item: Sizes) -> Table:
     paired = item.after is not None
     last = len(item.sizes) - 1
-    shown = sorted({round(k * last / (MOST_SIZES - 1)) for k in range(MOST_SIZES)})
+    shown = sorted({int(k * last / (MOST_SIZES - 1) + 0.5) for k in range(MOST_SIZES)})
     ratios, rows = item.ratios(), []
     for spec, curve in (item.improvement if paired else item.specs).items():
         ratio = ratios[spec]
