@@ -19,7 +19,9 @@ from evidence import drawing
 
 ROOT = Path(__file__).parent.parent
 FIGURES = ROOT / "docs" / "figures"
-REPEATS = 300
+REPEATS = 200
+MORE = 5
+"""How many times as many subsets there are of before and after, where small differences are looked at."""
 SIZES = (100, 200, 500, 1000, 2000, 5000)
 COLOURS = {
     "rbs": "#D00000",
@@ -47,19 +49,20 @@ def data_folder() -> Path:
 
 def followed(folder: Path, repeats: int) -> dict[str, Sizes]:
     """Every network over sizes; the two with known temperatures before and after scaling."""
-    known: dict[str, Any] = {"metrics": list(COLOURS), "sizes": SIZES, "repeats": repeats}
+    known: dict[str, Any] = {"metrics": list(COLOURS), "sizes": SIZES}
     scaled = np.load(folder / "cifar10_nn_calibration_logits.npz")
     found = {}
     for (name, temperature), z in zip(TEMPERATURES.items(), scaled["logits_test"], strict=True):
         before, after = (cal.Classification.from_logits(z / t, scaled["labels_test"]) for t in (1.0, temperature))
-        found[f"{name}, CIFAR-10"] = value_by_size(before, after=after, **known)
+        found[f"{name}, CIFAR-10"] = value_by_size(before, after=after, repeats=MORE * repeats, **known)
     eight = np.load(folder / "cifar10_test_8cnn_logits.npz")
     for name, z in zip(eight["model_names"].tolist(), eight["logits"], strict=True):
-        found[f"{name}, CIFAR-10"] = value_by_size(cal.Classification.from_logits(z, eight["labels"]), **known)
+        predictions = cal.Classification.from_logits(z, eight["labels"])
+        found[f"{name}, CIFAR-10"] = value_by_size(predictions, repeats=repeats, **known)
     hundred = np.load(folder / "cifar100_test_netcal_probs.npz")
     for place, name in HUNDRED.items():
         predictions = cal.Classification.from_probs(hundred["probs"][place], hundred["labels"])
-        found[f"{name}, CIFAR-100"] = value_by_size(predictions, **known)
+        found[f"{name}, CIFAR-100"] = value_by_size(predictions, repeats=repeats, **known)
     return found
 
 
@@ -81,7 +84,7 @@ def draw(found: dict[str, Sizes], folder: Path = FIGURES) -> None:
     }
     _figure(averaged, "estimate / estimate at 10 000 rows", folder / "sizes-relative.svg", (1, 2), base=1)
     gains = {
-        f"{name}, T = {temperature}": {m: found[f"{name}, CIFAR-10"].improvement[m].mean for m in COLOURS}
+        f"{name}, T = {temperature:.1f}": {m: found[f"{name}, CIFAR-10"].improvement[m].mean for m in COLOURS}
         for name, temperature in TEMPERATURES.items()
     }
     _figure(gains, "improvement: before − after", folder / "sizes-improvement.svg", (1, 2), base=0)
@@ -119,8 +122,15 @@ def table(found: dict[str, Sizes]) -> list[str]:
     for metric in COLOURS:
         numbers = [mean[metric][place] for mean in means for place in places]
         numbers += [gain[metric].mean[place] / gain[metric].mean[-1] for gain in gains for place in places]
-        lines.append(f"| `{metric}` | " + " | ".join(f"{x:.2f}".replace("-", "−") for x in numbers) + " |")
+        lines.append(
+            f"| `{metric}` | " + " | ".join(f"{round(x, 2) + 0.0:.2f}".replace("-", "−") for x in numbers) + " |"
+        )
     return lines
+
+
+def repeats_for(share: float) -> int:
+    """Subsets of each size, when so much of the usual work is to be done."""
+    return max(round(REPEATS * share), 2)
 
 
 def table_and_figures(repeats: int = REPEATS, folder: Path = FIGURES) -> list[str]:
