@@ -6,14 +6,13 @@ the model says softmax(T·z): perfect for T = 1, mediocre for 1.3, bad for 2.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
 from scipy.special import softmax
 
 import calibrant as cal
-from evidence import classes
+from evidence import classes, drawing
 from evidence.known import weighted_outcomes
 from evidence.models import Model
 
@@ -96,29 +95,14 @@ def table(
 
 def figure(found: Curves, known: dict[tuple[str, str], float], path: Path = FIGURE) -> None:
     """One panel a metric: solid means, dashed population values."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot as plt
-
-    plt.rcParams |= {"svg.hashsalt": "calibrant", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 8}
-    drawn, panels = plt.subplots(3, 3, figsize=(8.4, 6.6), sharex=True, layout="constrained", facecolor="white")
+    drawn, panels = drawing.panels(3, 3, (8.4, 6.6), sharex=True)
     for panel, metric in zip(panels.flat, METRICS, strict=True):
         _panel(panel, metric, found, known)
     for panel in panels[-1]:
         panel.set_xlabel("rows n")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     drawn.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
-    path.parent.mkdir(exist_ok=True)
-    drawn.savefig(path, metadata={"Date": None, "Creator": None})
-    plt.close(drawn)
-    path.write_text(_shortened(path.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def _shortened(svg: str) -> str:
-    """The same picture in the reader's own font, with coordinates of two decimals."""
-    svg = re.sub(r"font-family: [^;]*;", "font-family: sans-serif;", svg)
-    return re.sub(r"(\d\.\d\d)\d+", r"\1", svg)
+    drawing.save(drawn, path)
 
 
 def _panel(panel, metric: str, found: Curves, known: dict[tuple[str, str], float]) -> None:
@@ -129,12 +113,8 @@ def _panel(panel, metric: str, found: Curves, known: dict[tuple[str, str], float
         panel.axhline(known[metric, model.name], color=colour, ls="--", lw=0.9)
     panel.plot([], [], color="0.4", ls="--", lw=0.9, label="population value")
     top = max(max(found[metric, model.name] + [known[metric, model.name]]) for model in MODELS)
-    panel.set(xscale="log", title=metric, ylim=(0, 1.08 * top))
-    panel.locator_params(axis="y", nbins=4)
-    panel.set_xticks([100, 1000, 10_000], ["100", "1000", "10 000"])
-    panel.minorticks_off()
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.grid(axis="y", color="0.9", lw=0.6)
+    panel.set(title=metric, ylim=(0, 1.08 * top))
+    drawing.over_rows(panel)
 
 
 def table_and_figure(rows: int, path: Path = FIGURE) -> list[str]:

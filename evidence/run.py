@@ -9,7 +9,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from evidence import bias, calibration, classes, coverage, detection, regression
+from evidence import bias, calibration, classes, coverage, detection, regression, sizes
 from evidence.models import EXTREME, MODELS
 from evidence.simulation import standard_error
 from evidence.text import INTRODUCTION, SECTIONS
@@ -53,6 +53,7 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "class_null": partial(classes.null_table, count["class_null"]),
         "cumulated": partial(c.coverage_table, c.CUMULATED, count["cumulated"]),
         "bias": partial(bias.table_and_figure, BIAS_ROWS * many // FULL, page.parent / "figures" / "bias.svg"),
+        "sizes": partial(sizes.table_and_figures, sizes.repeats_for(many / FULL), page.parent / "figures"),
         "means": partial(coverage.means_table, MODELS, many),
         "detectable": partial(c.detectable_table, count["detectable"]),
         "detection": partial(detection.coverage_table, count["detection"]),
@@ -69,6 +70,8 @@ def page_of(parts: dict[str, list[str]], many: int, count: dict[str, int]) -> st
     for kind, share in (("error", 0.95), ("band", 0.025), ("p", 0.05)):
         numbers |= {f"{name}_{kind}": f"{100 * standard_error(share, value):.1f}" for name, value in count.items()}
     numbers["bias_fewest"] = bias.repeats(max(bias.SIZES), BIAS_ROWS * many // FULL)
+    numbers["sizes_count"] = sizes.repeats_for(many / FULL)
+    numbers["sizes_more"] = sizes.MORE * sizes.repeats_for(many / FULL)
     head = INTRODUCTION.format(simulations=many, error=f"{100 * standard_error(0.95, many):.1f}")
     return head + "\n" + SECTIONS.format(**{name: "\n".join(lines) for name, lines in parts.items()}, **numbers)
 

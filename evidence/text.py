@@ -41,6 +41,28 @@ score `rbs` is flat, but it measures more than calibration: it is far from 0 for
 
 {bias}
 
+## Size of the test set
+
+The same for real networks, whose true calibration nobody knows: random subsets of test sets of 10 000 rows, drawn
+without replacement as `calibrant evaluate --sizes` draws them, {sizes_count} of each size (of before and after
+{sizes_more}). After figures 1 and 3 of Gruber & Buettner (2022); stated in `evidence/sizes.py`. The first columns show
+the mean estimate on n rows divided by that on all rows, averaged over ten networks on CIFAR-10 and two on CIFAR-100; 1
+is a flat line. The others show the improvement by temperature scaling, before − after, that n rows show on average,
+divided by the one that all rows show.
+
+![Estimates against the number of rows](figures/sizes-values.svg)
+
+![Estimates relative to those on all rows](figures/sizes-relative.svg)
+
+![Improvements against the number of rows](figures/sizes-improvement.svg)
+
+{sizes}
+
+`rbs` stays within 3 % of its value at every size, `ks` from 500 rows on, as in the paper. On 100 rows the errors of
+every class, and those of the top label with many bins, say that temperature scaling made these networks worse. The gain
+in `rbs` on 100 rows has a standard error of about 0.03 here; with 3000 subsets it is 0.92 and 0.96 of the full gain,
+for the root is concave, and that in `brier` 1.00 and 1.02.
+
 ## Intervals of calibration errors
 
 Coverage (mean width) of 95 % intervals. The truth is the population value of the same functional, with the same bins or

@@ -12,6 +12,10 @@ def command(
     units: inputs.Units = None,
     shift: inputs.Shift = False,
     over: inputs.Over = "mean",
+    sizes: inputs.Sizes = False,
+    at: inputs.At = None,
+    repeats: inputs.Repeats = None,
+    pairs: inputs.Pairs = False,
     soft: inputs.Soft = False,
     resamples: inputs.Resamples = 1000,
     level: inputs.Level = 0.95,
@@ -45,6 +49,7 @@ def command(
     from calibrant.predictions.files.stream import Stream
 
     form = check_format(form)
+    rows = inputs.sizes_of(sizes, at)
     check_outputs(json=json_path, html=html_path)
     predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks)
     if soft:
@@ -54,9 +59,8 @@ def command(
     specs = ",".join(metrics) if metrics else None
     with progress_bar(quiet) as progress:
         evaluation = evaluate(
-            predictions, specs, by=by or (), units=units, shift=shift, over=over, level=level, resamples=resamples,
-            seed=seed,
-            threads=threads, progress=progress,
+            predictions, specs, by=by or (), units=units, shift=shift, over=over, sizes=rows, repeats=repeats,
+            pairs=pairs, level=level, resamples=resamples, seed=seed, threads=threads, progress=progress,
         )  # fmt: skip
     if strict:
         refuse_warnings(evaluation.warnings)

@@ -81,8 +81,34 @@ Shift = Annotated[
     bool, typer.Option("--shift", help="Summaries over types of shift and severities: columns shift and severity.")
 ]
 Over = Annotated[str, typer.Option("--over", help="With --shift: mean or median over types is ranked by severity.")]
+Sizes = Annotated[
+    bool, typer.Option("--sizes", help="Values against the size of the test set, by random subsets, beside rbs.")
+]
+At = Annotated[
+    str | None, typer.Option("--at", help="The sizes, as in 100,1000,5000; implies --sizes.", metavar="N,N,…")
+]
+Repeats = Annotated[
+    int | None, typer.Option("--repeats", help="With --sizes: subsets of each size; 100, fewer of large inputs.")
+]
+Pairs = Annotated[
+    bool, typer.Option("--pairs", help="With --sizes: files are before, after, before, after, …: improvements.")
+]
 IN_MEMORY = 1 << 28
 """Bytes up to which an input is read at once."""
+
+
+def sizes_of(sizes: bool, at: str | None) -> bool | list[int]:
+    """What --sizes and --at ask for together."""
+    from calibrant.errors import UsageError, show, whole_number
+
+    if at is None:
+        return sizes
+    numbers = [whole_number(part.strip()) for part in at.split(",")]
+    if None in numbers:
+        raise UsageError(
+            "--at", expected="whole numbers with commas between them", came=f"got {show(at)}", do="write --at 100,1000"
+        )
+    return [number for number in numbers if number is not None]
 
 
 def columns_of(given: Mapping[str, Any]) -> dict[str, str | None]:

@@ -13,6 +13,7 @@ from calibrant.evaluation.choosing import Input, applicable
 from calibrant.evaluation.passes import OneInput
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.shift import ACROSS, COLUMNS, OVER, Cell, Summary, severities_of
+from calibrant.evaluation.sizes import Followed, followed
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, Detection, Judged, Regression
 from calibrant.predictions.base import check_rows
@@ -33,6 +34,9 @@ def evaluate(
     units: str | None = None,
     shift: bool | tuple[str, str] = False,
     over: str = "mean",
+    sizes: bool | Iterable[int] = False,
+    repeats: int | None = None,
+    pairs: bool = False,
     level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
@@ -48,8 +52,10 @@ def evaluate(
     or "column:BINS", p-values being corrected for the number of groups. units: a column of dependent rows (patient,
     prompt); intervals are then by unit. shift: summaries over types of shift and severities, by the columns `shift` and
     `severity` or those named; where inputs have these in their meta instead, each input is a cell. over: the mean or
-    median over types that is ranked against severity. block_rows: rows that are read at a time. progress: called with
-    what is being done, and how much of all is done; by whichever thread reads.
+    median over types that is ranked against severity. sizes: true, or rows: each metric on random subsets of many sizes
+    too, `repeats` of them. pairs: inputs are before and after, two by two, and their differences are followed.
+    block_rows: rows that are read at a time. progress: called with what is being done, and how much of all is done; by
+    whichever thread reads.
     """
     inputs = _inputs(predictions)
     metrics = metrics if metrics is None or isinstance(metrics, str) else list(metrics)
@@ -57,6 +63,7 @@ def evaluate(
     check_rows(block_rows)
     columns = [by] if isinstance(by, str) else list(by)
     cells = _shift_columns(shift, over, inputs)
+    follow = Followed.of(sizes, repeats, pairs, inputs)
     results, notes, described, summaries = [], [], [], []
     for place, item in enumerate(inputs):
         tell = _teller(progress, item.name, place, len(inputs))
@@ -70,12 +77,21 @@ def evaluate(
     return Evaluation(
         version=_version(),
         settings=_recorded(settings, metrics, columns, units)
-        | ({"shift": list(cells or COLUMNS), "over": over} if shift else {}),
+        | ({"shift": list(cells or COLUMNS), "over": over} if shift else {})
+        | (follow.recorded() if follow else {}),
         inputs=tuple(described),
         results=tuple(results),
         warnings=tuple(dict.fromkeys(notes)),
         shift=tuple(summaries),
+        sizes=followed(follow, inputs, _named(metrics, results), settings, units, progress) if follow else (),
     )
+
+
+def _named(metrics: str | list[str] | None, results: list[Result]) -> list[list[str]] | str | None:
+    """The metrics to follow over sizes: where they were named, those that each input could give."""
+    if metrics is None or metrics in ("all", ["all"]):
+        return None if metrics is None else "all"
+    return [list(result.metrics) for result in results]
 
 
 def _shift_columns(shift: bool | tuple[str, str], over: str, inputs: list[Input]) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from calibrant.errors import FileError, UsageError, did_you_mean, plain, show
 from calibrant.evaluation.shift import Summary
+from calibrant.evaluation.size_curves import Sizes
 from calibrant.predictions.base import Note
 from calibrant.predictions.files.writing import atomic_write
 from calibrant.registry import parse
@@ -76,6 +77,8 @@ class Evaluation:
     warnings: tuple[Note, ...] = ()
     shift: tuple[Summary, ...] = ()
     """Metrics over types of shift and severities, where they were asked for."""
+    sizes: tuple[Sizes, ...] = ()
+    """Metrics against the size of the test set, where they were asked for."""
 
     def __getitem__(self, key: str) -> Any:
         """The estimate of a metric where there is one input; the result of an input by name."""
@@ -95,14 +98,16 @@ class Evaluation:
     # ------------------------------------------------------------------------------------- files
     def to_json(self) -> dict[str, Any]:
         """The contract's JSON as Python objects."""
-        return {
+        out: dict[str, Any] = {
             "schema": SCHEMA,
             "version": self.version,
             "settings": dict(self.settings),
             "inputs": [dict(item) for item in self.inputs],
             "results": [result.to_json() for result in self.results],
             "warnings": [vars(note) for note in self.warnings],
-        } | ({"shift": [summary.to_json() for summary in self.shift]} if self.shift else {})
+        }
+        out |= {"shift": [summary.to_json() for summary in self.shift]} if self.shift else {}
+        return out | ({"sizes": [item.to_json() for item in self.sizes]} if self.sizes else {})
 
     def dumps(self) -> str:
         """The contract's JSON as text."""
@@ -142,6 +147,7 @@ class Evaluation:
             results=tuple(_result(item) for item in data["results"]),
             warnings=tuple(Note(**item) for item in data["warnings"]),
             shift=tuple(Summary.from_json(item) for item in data.get("shift", [])),
+            sizes=tuple(Sizes.from_json(item) for item in data.get("sizes", [])),
         )
 
     # ----------------------------------------------------------------------------------- display

@@ -11,6 +11,7 @@ from calibrant.evaluation import rendering
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.shift import ACROSS, QUARTILES, Summary
+from calibrant.evaluation.size_curves import NUMBERS, Curve, Sizes
 from calibrant.intervals import APPROXIMATE
 from calibrant.registry.estimate import Estimate
 
@@ -19,11 +20,13 @@ GROUP_METRICS = ("accuracy", "mse", "mae", "nll", "crps", "interval_score", "pit
                  "mutual_information")  # fmt: skip
 MOST_GROUP_COLUMNS = 6
 MOST_TOGETHER = 12
+MOST_SIZES = 5
 ABOUT = " ~"
 """Behind intervals that may cover less than their level."""
 MARK = " *"
 """Behind values of groups that stay significant when all groups are counted."""
 FIELDS = ("value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value", "detectable", "q_value")
+SIZE_FIELDS = (*NUMBERS[1:], "undefined")
 
 
 def number(value: float) -> str:
@@ -112,6 +115,27 @@ def _shift_table(summary: Summary, spec: str) -> Table:
     return Table(title, ("severity", "types", "mean", *QUARTILES), rows)
 
 
+def size_tables(evaluation: Evaluation) -> list[Table]:
+    """A table an input, or a pair of them: the mean of every metric at some of the sizes, and its spread below it."""
+    return [_size_table(item) for item in evaluation.sizes]
+
+
+def _size_table(item: Sizes) -> Table:
+    paired = item.after is not None
+    last = len(item.sizes) - 1
+    shown = sorted({int(k * last / (MOST_SIZES - 1) + 0.5) for k in range(MOST_SIZES)})
+    ratios, rows = item.ratios(), []
+    for spec, curve in (item.improvement if paired else item.specs).items():
+        ratio = ratios[spec]
+        said = f"{ratio:.2f}".replace("-", "−") if math.isfinite(ratio) else ""
+        rows.append((spec + _arrow(spec) * (not paired), *(number(curve.mean[k]) for k in shown), said))
+        rows.append(("  ±", *(number(curve.sd[k]) if math.isfinite(curve.sd[k]) else "" for k in shown), ""))
+    what = f"{item.input} − {item.after}: improvement" if paired else item.input
+    title = f"{what} by rows · mean ± sd of {item.repeats} subsets"
+    heads = ("metric", *(str(item.sizes[k]) for k in shown), "share" if paired else "drift")
+    return Table(title, heads, tuple(rows))
+
+
 def _chosen(evaluation: Evaluation, known: list[str]) -> list[str]:
     """The metrics that were asked for; of all, the main ones."""
     asked = evaluation.settings["metrics"] not in ("default", "all")
@@ -127,9 +151,9 @@ def result_tables(evaluation: Evaluation, result: Result) -> list[Table]:
 def tables(evaluation: Evaluation) -> list[Table]:
     """Every table of an evaluation, in order."""
     if _across(evaluation):  # each input is a cell, and there may be a hundred
-        return shift_tables(evaluation)
+        return shift_tables(evaluation) + size_tables(evaluation)
     of_results = [table for result in evaluation.results for table in result_tables(evaluation, result)]
-    return of_results + shift_tables(evaluation)
+    return of_results + shift_tables(evaluation) + size_tables(evaluation)
 
 
 def _across(evaluation: Evaluation) -> bool:
@@ -155,6 +179,9 @@ def remarks(evaluation: Evaluation) -> list[str]:
             out.append(f"{ABOUT.strip()} may cover less than it says: `calibrant metrics {about[0]}` says when")
         if said:
             out.append(f"skipped{f' for {plain(result.input)}' * several}: {said}")
+    for item in evaluation.sizes:
+        name = f" of {plain(item.input)}" * (len(evaluation.sizes) > 1)
+        out += [f"size of the test set{name}: {item.reading()}"] if item.reading() else []
     return out + [f"note: {plain(note.message)}" for note in evaluation.warnings]
 
 
@@ -185,8 +212,8 @@ def as_latex(evaluation: Evaluation) -> str:
 
 
 def as_csv(evaluation: Evaluation) -> str:
-    """One row per input, group and metric, with full precision."""
-    heads = ("input", "by", "group", "metric", *FIELDS)
+    """One row per input, group and metric, with full precision; those of sizes have columns of their own."""
+    heads: tuple[str, ...] = ("input", "by", "group", "metric", *FIELDS)
     rows: list[tuple[object, ...]] = []
     for result in evaluation.results:
         rows += [(result.input, "", "", spec, *_fields(e)) for spec, e in result.metrics.items()]
@@ -197,7 +224,29 @@ def as_csv(evaluation: Evaluation) -> str:
         for cell in summary.cells:
             where = (summary.input, "shift,severity", f"{cell.shift} {cell.severity:g}")
             rows += [(*where, spec, *_fields(Estimate.of(value, cell.n))) for spec, value in cell.values.items()]
+    if evaluation.sizes:
+        heads += SIZE_FIELDS
+        rows = [row + ("",) * len(SIZE_FIELDS) for row in rows]
+        rows += [row for item in evaluation.sizes for row in _size_rows(item)]
     return rendering.as_csv(heads, rows)
+
+
+def _size_rows(item: Sizes) -> list[tuple[object, ...]]:
+    """One row per input, size and metric, the mean being the value; improvements are rows of the input before."""
+    parts = [(item.input, "size", item.specs), (item.after or "", "size", item.specs_after)]
+    parts.append((item.input, "size: improvement", item.improvement))
+    return [
+        (name, by, size, spec, *_fields(Estimate.of(curve.mean[k], size)), *_spread(curve, k))
+        for name, by, curves in parts
+        for spec, curve in curves.items()
+        for k, size in enumerate(item.sizes)
+    ]
+
+
+def _spread(curve: Curve, k: int) -> tuple[object, ...]:
+    """What a curve has beside the mean at one size; nothing where it is undefined."""
+    values = (getattr(curve, name)[k] for name in SIZE_FIELDS)
+    return tuple("" if isinstance(v, float) and math.isnan(v) else v for v in values)
 
 
 def as_html(evaluation: Evaluation) -> str:

@@ -22,6 +22,7 @@ SKCE = 10
 CANONICAL = 11
 SAMPLE = 12
 BLOCKS = 13
+SIZES = 14
 
 
 def redraw_bins(
