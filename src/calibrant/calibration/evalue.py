@@ -1,4 +1,4 @@
-"""An e-value against calibration: evidence that may be looked at after every row, and the process that it is the end of.
+"""An e-value against calibration: evidence that may be looked at after every row.
 
 Null hypothesis: given the past and the forecast p_t, P(y_t = 1) = p_t. An alternative says q_t instead, a fixed
 function of p_t, and the product of its likelihood ratios is a nonnegative martingale that starts at 1. So is a mixture
@@ -11,7 +11,7 @@ Ville's inequality then bounds the chance that E ever reaches 1/α by α, whenev
 parts are functions of sums of log ratios, so the last value depends on no order, and parts of the rows merge exactly.
 
 A forecast of 0 that comes true makes the null hypothesis impossible: E is infinite. Otherwise alternatives leave p = 0
-and p = 1 where they are. Closer to them than 2⁻²⁰ only those bet that draw p inwards.
+and p = 1 where they are. Within 2⁻²⁰ of them only those bet that draw p inwards.
 
 References: Ville (1939), Étude critique de la notion de collectif; Shafer (2021), JRSS A 184: 407-431; Vovk & Wang
 (2021), Annals of Statistics 49: 1736-1754; Arnold, Henzi & Ziegel (2023), Annals of Applied Statistics 17: 1909-1935;

@@ -63,7 +63,10 @@ class Monitor:
         reason = LOG_E_VALUE.lacks(spec, example)
         if reason:
             raise NotApplicable(
-                f"{predictions.name}: monitor", expected="rows that can be followed", came=reason, do="mend it"
+                f"{predictions.name}: monitor",
+                expected="rows whose e-value can be followed",
+                came=reason,
+                do="see `calibrant metrics log_e_value` for what it needs",
             )
         after = copy.deepcopy(self)
         for block in predictions.blocks():
@@ -165,7 +168,7 @@ class Monitor:
             return [*said, "A forecast of probability 0 came true, which a calibrated model would never see."]
         return [
             *said,
-            f"Of models that are calibrated, at most {level} would ever come so far, however often one looks.",
+            f"Of calibrated models at most {level} would ever come so far, however often one looks.",
         ]
 
     # ----------------------------------------------------------------------------------- files

@@ -38,7 +38,7 @@ class StatedPairs:
     def __call__(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
         """p and y (N,)."""
         p, y = self.pairs(rows)
-        if not self.rounded or (SMALLEST <= p.min() and p.max() <= 1.0 - FAR):
+        if not self.rounded or (p.min() >= SMALLEST and p.max() <= 1.0 - FAR):
             return p, y
         ends = ((p >= 1.0) & (y == 0)) | ((p <= 0.0) & (y == 1))
         impossible = ends & np.isneginf(rows.log_label) if ends.any() else ends

@@ -17,7 +17,7 @@ MOST_ROWS = 1 << 19
 TO_HIGH, TO_LOW = 1.5 * 2.0**32, 1.5 * 2.0**-2
 """Added and taken off again, they leave multiples of 2⁻²⁰ and of 2⁻⁵⁴."""
 FAR = 2.0**-20
-"""Closer to 0 or 1 than this, an alternative that says still less or still more leaves p as it is."""
+"""So close to 0 or 1, or closer, alternatives that would draw p outwards leave it as it is."""
 
 
 @kernel(fastmath={"contract"})
@@ -71,7 +71,7 @@ def _take_in(p, y, line, ratios, shifts, high, low, bin_high, bin_low):
     if p <= 0.0 or p >= 1.0:
         return (y > 0.5) != (p >= 1.0)
     log_p, log_not = math.log(p), math.log1p(-p)
-    outwards = -1.0 if p < FAR else (1.0 if p > 1.0 - FAR else 0.0)
+    outwards = -1.0 if p <= FAR else (1.0 if p >= 1.0 - FAR else 0.0)
     if y > 0.5:
         _log_ratios(line, log_p - log_not, 1.0, log_p, outwards, ratios)
     else:
