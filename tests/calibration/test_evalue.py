@@ -208,6 +208,8 @@ def test_weights_units_and_labels_take_its_ground_away():
     by_unit = cal.evaluate(made, "log_e_value", units="unit")["log_e_value"]
     assert math.isnan(by_unit.value)
     assert math.isnan(by_unit.p_value)
+    by_default = cal.evaluate(made, units="unit", intervals=False).results[0]
+    assert "may not depend on each other" in by_default.skipped["log_e_value"]
     weighted = cal.Classification.from_probs(p, y.astype(int), weights=np.ones(300))
     with pytest.raises(cal.CalibrantError, match="no weighted form"):
         cal.measure(weighted, "log_e_value")

@@ -115,6 +115,7 @@ LOG_E_VALUE = Metric(
     options=(OF,),
     wanted=wanted_class,
     refuses=_refuses,
+    by_unit=False,
     light=True,
     accumulate=_log_e_value,
 )
