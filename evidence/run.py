@@ -9,7 +9,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from evidence import bias, calibration, classes, coverage, detection, regression, sizes
+from evidence import bias, calibration, canonical, classes, coverage, detection, evalues, regression, sizes
 from evidence.models import EXTREME, MODELS
 from evidence.simulation import standard_error
 from evidence.text import INTRODUCTION, SECTIONS
@@ -28,6 +28,8 @@ COUNTS = {
     "class_null": 500,
     "detectable": 250,
     "detection": 1000,
+    "evalues": 2000,
+    "evalue_power": 200,
 }
 BIAS_ROWS = 200_000
 
@@ -57,6 +59,8 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "means": partial(coverage.means_table, MODELS, many),
         "detectable": partial(c.detectable_table, count["detectable"]),
         "detection": partial(detection.coverage_table, count["detection"]),
+        "evalues": partial(evalues.null_table, count["evalues"]),
+        "evalue_power": partial(evalues.power_table, count["evalue_power"]),
         "numbers": partial(regression.coverage_table, many),
         "units": partial(coverage.units_table, many),
         "extreme": partial(coverage.means_table, EXTREME, many),

@@ -117,6 +117,18 @@ with just that error lay above its band.
 No model of ten classes can be off by the same amount in every class at once, for its probabilities sum to 1; the last
 row takes the over-confident model softmax(T·z) with that error instead.
 
+## E-values
+
+`log_e_value` and `Monitor`: of calibrated streams at most 5 % may *ever* reach an e-value of 20, however often one
+looks. Share of {evalues_count} streams that had done so by some row (standard error of 5 %: {evalues_p} %). *Near
+0.95*: p of a beta law with parameters 19 and 1.
+
+{evalues}
+
+How soon it finds what is wrong: median over {evalue_power_count} streams of the row at which it reaches 20.
+
+{evalue_power}
+
 ## Detection and selective prediction
 
 500 rows. Detection: scores N(0, 1) inside and N(1.5, 1) outside, as many of either. Selective prediction: the mild

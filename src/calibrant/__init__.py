@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from calibrant.evaluation.evaluate import evaluate as evaluate
     from calibrant.evaluation.evaluate import measure as measure
     from calibrant.evaluation.evaluate import score_rows as score_rows
+    from calibrant.evaluation.monitor import Monitor as Monitor
     from calibrant.evaluation.result import Evaluation as Evaluation
     from calibrant.predictions.classification import Classification as Classification
     from calibrant.predictions.detection import Detection as Detection
@@ -41,6 +42,7 @@ _HOMES = {
     "Estimate": "calibrant.registry.estimate",
     "Evaluation": "calibrant.evaluation.result",
     "Judged": "calibrant.predictions.judged",
+    "Monitor": "calibrant.evaluation.monitor",
     "Regression": "calibrant.predictions.regression",
     "Stream": "calibrant.predictions.files.stream",
     "detect": "calibrant.evaluation.detect",

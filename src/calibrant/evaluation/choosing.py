@@ -22,7 +22,9 @@ MOST_KEPT = 1 << 21
 """Rows of an input read block by block up to which metrics that keep rows run without being named."""
 
 
-def applicable(wanted: str | Iterable[str] | None, source: Input) -> tuple[list[Spec], dict[str, str]]:
+def applicable(
+    wanted: str | Iterable[str] | None, source: Input, by_unit: bool = False
+) -> tuple[list[Spec], dict[str, str]]:
     """The specs that these predictions can give, and the reason for each that they cannot."""
     example = source.example
     specs, named = _specs(wanted, example)
@@ -33,6 +35,9 @@ def applicable(wanted: str | Iterable[str] | None, source: Input) -> tuple[list[
     if not named and source.n * getattr(example, "classes", 1) > MOST_ENTRIES:
         said = "it sorts the probabilities of every class, of which there are many: name it if it is meant"
         skipped |= {s.text: said for s in specs if s.metric.every_class and s.text not in skipped}
+    if by_unit and not named:
+        said = "its rows may not depend on each other, and units say that they do"
+        skipped |= {s.text: said for s in specs if not s.metric.by_unit and s.text not in skipped}
     chosen = [spec for spec in specs if spec.text not in skipped]
     if not chosen:
         by_reason: dict[str, list[str]] = {}

@@ -47,7 +47,7 @@ class OneInput:
 
     def result(self, curves: bool = True) -> Result:
         """Read every block once, then reduce."""
-        specs, skipped = applicable(self.wanted, self.source)
+        specs, skipped = applicable(self.wanted, self.source, self.units is not None)
         of_groups = specs if self.wanted is not None else main_metrics(specs)
         groupings = [self._grouping(column, of_groups) for column in self.by]
         cells = [self._cells(of_groups)] if self.shift else []
@@ -217,7 +217,7 @@ class OneInput:
 
 def _given_the_label(estimate: Estimate) -> Estimate:
     """A calibration error among rows of one label: its null and its interval do not apply."""
-    if estimate.method != "test-inversion" and math.isnan(estimate.null_high):
+    if estimate.method != "test-inversion" and math.isnan(estimate.null_high) and math.isnan(estimate.p_value):
         return estimate
     return Estimate.of(estimate.value, estimate.n)
 

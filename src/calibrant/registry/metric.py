@@ -97,6 +97,8 @@ class Metric:
     """Whether numbers of every class of every row are kept."""
     redraws: bool = False
     """Whether labels are redrawn from the predictions, for a band of what a calibrated model would give."""
+    by_unit: bool = True
+    """Whether it is defined where rows depend on each other."""
     light: bool = False
     """Whether confidence, hits and p(label) are all it reads, so that a pass for it alone can be shorter."""
 
