@@ -107,16 +107,21 @@ def _places(u: np.ndarray, expected: np.ndarray) -> np.ndarray:
     return np.searchsorted(inner, u, side="right").astype(np.int64)
 
 
-def covariance(under: np.ndarray, squares: np.ndarray, levels: np.ndarray, rows: float) -> np.ndarray:
-    """Covariance (B, B) of p̂, from p̂ and the same share with squared weights, shrunk by two rows at the levels.
+def errors_of_shares(
+    under: np.ndarray, squares: np.ndarray, levels: np.ndarray, rows: float, white: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Variance (B,) of p̂, and normal errors (R, B) of its covariance, from white noise (R, B + 1), one a cell.
 
-    The sets of rows are nested, so that E[u_j u_k] = E[u_min(j, k)]. Rows that are spread over a place count as if
-    they lay at random in it, which is a little wider.
+    squares: the same shares with squared weights. Both are shrunk by two rows at the levels. The sets of rows are
+    nested, so that errors are sums over cells. Rows that are spread over a place count as if they lay at random in it,
+    which is a little wider.
     """
     centre, own = ((rows * share + PSEUDO_ROWS * levels) / (rows + PSEUDO_ROWS) for share in (under, squares))
-    place = np.arange(len(levels))
-    both = own[np.minimum(place[:, None], place)]
-    return (both - centre[:, None] * own - own[:, None] * centre + centre[:, None] * centre) / rows
+    rising = np.maximum.accumulate(own)  # quantiles that cross may fall
+    cells = np.diff(rising, prepend=0.0, append=max(1.0, rising[-1]))
+    drawn = white * np.sqrt(np.maximum(cells, 0.0) / rows)
+    errors = np.cumsum(drawn, axis=1)[:, :-1] - centre * drawn.sum(axis=1, keepdims=True)
+    return (rising * (1.0 - 2.0 * centre) + centre * centre) / rows, errors
 
 
 def shapes(levels: np.ndarray, coverage: str) -> tuple[np.ndarray, ...]:

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.calibration import regression
+from calibrant.calibration.inversion import replicates_for
 from calibrant.kernels.exact import ExactSum, GroupSums
+from calibrant.kernels.philox import normals
 from calibrant.kernels.regression_rows import RegressionRows, quantile_key
+from calibrant.kernels.resampling import INVERSION
 from calibrant.predictions import Regression
 from calibrant.registry.accumulators import counting
 from calibrant.registry.estimate import Settings
@@ -107,10 +110,10 @@ class LevelShares:
             found[: len(self.counts)] += self.counts
             self.counts = found
             return
-        term = w if value is None else value if w is None else value * w
-        self.sums.add(term, place)  # type: ignore[arg-type]
+        term = np.ones(len(place)) if value is None else value
+        self.sums.add(term if w is None else term * w, place)
         if w is not None:
-            self.squares.add(term * w, place)  # type: ignore[operator]
+            self.squares.add(term * w * w, place)
 
     def merge(self, other: LevelShares) -> None:
         """Take in what another has seen."""
@@ -185,9 +188,11 @@ class LevelShares:
         cells = np.diff(self.levels, prepend=0.0, append=1.0)
         return regression.under_levels(regression.redrawn_cells(cells, self.rows, **drawing), len(self.levels))
 
-    def covariance(self) -> np.ndarray:
-        """Covariance (B, B) of the shares."""
-        return self.once(
-            "covariance",
-            lambda: regression.covariance(self.shares(), self.square_shares(), self.levels, self.rows),
-        )
+    def errors(self, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+        """Variance (B,) of the shares, and normal errors (R, B) of their covariance."""
+        return self.once(("errors", settings), lambda: self._errors(settings))
+
+    def _errors(self, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+        cells = len(self.levels) + 1
+        white = normals(settings.seed, INVERSION, replicates_for(cells, settings.resamples), cells)
+        return regression.errors_of_shares(self.shares(), self.square_shares(), self.levels, self.rows, white)

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.calibration.regression import pearson
 from calibrant.calibration.uniformity import FEWEST, TESTS
+from calibrant.intervals import NONE
 from calibrant.kernels.philox import uniforms
 from calibrant.kernels.regression_rows import PIT, RegressionRows
 from calibrant.kernels.resampling import PIT_PLACE
@@ -80,7 +81,7 @@ def _of_bins(state: LevelShares, settings: Settings) -> Estimate:
     drawn = state.null(settings) if settings.intervals else None
     if drawn is None:
         return Estimate.of(value, state.n)
-    return Estimate.of(value, state.n, **null_band(statistic(drawn), value, settings))
+    return Estimate.of(value, state.n, NONE, settings, (0.0, INFINITE), **null_band(statistic(drawn), value, settings))
 
 
 def _lacks(spec: Spec, predictions: Regression) -> str | None:
@@ -110,9 +111,9 @@ PIT_UNIFORMITY = Metric(
     needs=frozenset({"labels", "distribution"}),
     tasks=frozenset({"regression"}),
     comparable=False,
-    bias="A test, not a measure: cvm, ad and chi2 grow with n where predictions are not right, and with enough rows none "
-    "are. Uniformity does not show that predictions are right in every row. ks, cvm, ad: p-values from the limiting "
-    "laws with Stephens' corrections, from 5 rows on, and true to 0.003 near 0.05.",
+    bias="A test, not a measure: cvm, ad and chi2 grow with n where predictions are not right, and with enough rows "
+    "none are. Uniformity does not show that predictions are right in every row. ks, cvm, ad: p-values from the "
+    "limiting laws with Stephens' corrections, from 5 rows on, and true to 0.003 near 0.05.",
     cost="sort",
     merge="rows",
     options=(

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.calibration import regression
 from calibrant.calibration.inversion import detectable, union_of_inversions
 from calibrant.calibration.norms import Statistic
-from calibrant.intervals import NONE, Interval
+from calibrant.intervals import Interval
 from calibrant.kernels.regression_rows import PIT, quantile_key
 from calibrant.predictions import Regression
 from calibrant.registry import pit_tests, regression_spread
@@ -27,8 +27,6 @@ OPTIONS = (
 )
 KULESHOV = "Kuleshov, Fenner & Ermon (2018), ICML 35: 2796-2804"
 CZADO = "Czado, Gneiting & Held (2009), Biometrics 65: 1254-1261, for samples"
-WITH_INTERVAL = 512
-"""Levels up to which there is an interval: it takes a covariance of them."""
 
 
 def error_over_levels(
@@ -43,35 +41,48 @@ def error_over_levels(
 def _error(
     state: LevelShares, settings: Settings, statistic: Statistic, outer: Callable[[float, int], float]
 ) -> Estimate:
-    """The error with what calibrated predictions would give beside it; everything is found before the outer function."""
+    """The error, and what calibrated predictions would give; all is found before the outer function is applied."""
     count = len(state.levels)
-    top = outer(1.0, count)
-    gaps = state.shares() - state.levels
-    found = float(statistic(gaps))
+    found = float(statistic(state.shares() - state.levels))
     drawn = state.null(settings) if settings.intervals else None
-    if drawn is None or not np.isfinite(found):
+    if drawn is None:
         return Estimate.of(outer(found, count), state.n)
-    noise = drawn - state.levels
-    null = null_band(statistic(noise), found, settings)
-    shapes = regression.shapes(state.levels, state.coverage)
-    if shapes[0].any():
-        null["detectable"] = detectable(noise, shapes[0], statistic, null["null_high"])
-    interval = _interval(state, gaps, statistic, settings, found <= null["null_high"])
-    ends = Interval(outer(interval.low, count), outer(interval.high, count), interval.method)
+    facts = state.once((statistic, settings), lambda: _facts(state, settings, statistic, drawn - state.levels))
+    null, interval = facts[0].copy(), facts[1]
     null |= {key: outer(null[key], count) for key in ("null_low", "null_high", "detectable") if key in null}
-    return Estimate.of(outer(found, count), state.n, ends, settings, (0.0, top), **null)
+    ends = Interval(outer(interval.low, count), outer(interval.high, count), interval.method)
+    return Estimate.of(outer(found, count), state.n, ends, settings, (0.0, outer(1.0, count)), **null)
 
 
-def _interval(
-    state: LevelShares, gaps: np.ndarray, statistic: Statistic, settings: Settings, null_holds: bool
-) -> Interval:
-    """The union of test inversions along the observed gaps, those that stand out, and those of a wrong width or mean."""
-    if len(gaps) > WITH_INTERVAL:
-        return NONE
-    shapes = [shape for shape in regression.shapes(state.levels, state.coverage) if shape.any()]
+def _facts(
+    state: LevelShares, settings: Settings, statistic: Statistic, noise: np.ndarray
+) -> tuple[dict[str, float], Interval]:
+    """Null band, p-value, what could be detected, and the interval, from gaps (R, B) of calibrated predictions."""
+    gaps = state.shares() - state.levels
+    null = null_band(statistic(noise), float(statistic(gaps)), settings)
+    narrow = regression.shapes(state.levels, state.coverage)[0]
+    if narrow.any():
+        null["detectable"] = detectable(noise, narrow, statistic, null["null_high"])
+    return null, _interval(state, gaps, statistic, settings, null["null_high"])
+
+
+def _interval(state: LevelShares, gaps: np.ndarray, statistic: Statistic, settings: Settings, upper: float) -> Interval:
+    """The union of test inversions along the observed gaps, those that stand out, and shapes that may be behind them.
+
+    upper: the most that chance alone gives. A shape that leaves more than that of the gaps unexplained is left out.
+    """
+    also = []
+    for shape in regression.shapes(state.levels, state.coverage):
+        if not shape.any():
+            continue
+        size = float((gaps * shape).sum() / (shape * shape).sum())
+        if statistic(gaps - size * shape) <= upper:
+            also.append(shape)
+    variance, noise = state.errors(settings)
     return union_of_inversions(
-        gaps, np.full(len(gaps), 1.0 / len(gaps)), state.covariance(), statistic,
-        level=settings.level, draws=settings.resamples, seed=settings.seed, null_holds=null_holds, also=shapes,
+        gaps, np.full(len(gaps), 1.0 / len(gaps)), variance, statistic,
+        level=settings.level, draws=settings.resamples, seed=settings.seed,
+        null_holds=bool(statistic(gaps) <= upper), also=also, noise=noise,
     )  # fmt: skip
 
 

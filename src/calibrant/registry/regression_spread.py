@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.calibration.binning import assign
 from calibrant.calibration.regression import error_of_bins, redrawn_error_of_bins
+from calibrant.intervals import NONE
 from calibrant.kernels.exact import GroupSums
 from calibrant.kernels.regression_rows import PIT, RegressionRows, quantile_key
 from calibrant.predictions import Regression
@@ -26,8 +27,8 @@ from calibrant.scores import regression
 NUMBERS = frozenset({"regression"})
 LEVEL = Option("level", 0.95, "what the interval should hold", at_least=0.000001, at_most=0.999999)
 PEARCE = "Pearce, Brintrup, Zaki & Neely (2018), ICML 35: 4075-4084"
-Law = Callable[[float, int, float], dict[str, float]]
-"""Null band and two-sided p-value of a mean over so many rows, at a level."""
+Law = Callable[[float, int, float], tuple[float, float, float]]
+"""Both ends of the null band and the two-sided p-value of a mean over so many rows, at a level."""
 
 
 # --------------------------------------------------------------------------- means of a known law
@@ -36,7 +37,8 @@ def _known(estimate: Estimate, mean: Mean, law: Law | None, settings: Settings) 
     alike = (1, 0) not in mean.moments.sums and mean.moments.by_unit is None
     if law is None or not settings.intervals or not alike or not math.isfinite(estimate.value):
         return estimate
-    return replace(estimate, **law(estimate.value, estimate.n, settings.level))
+    low, high, p_value = law(estimate.value, estimate.n, settings.level)
+    return replace(estimate, null_low=low, null_high=high, p_value=p_value)
 
 
 @dataclass
@@ -61,7 +63,7 @@ class KnownShare(Share):
         return _known(super().result(settings), self, self.law, settings)
 
 
-def binomial_law(value: float, n: int, level: float, chance: float) -> dict[str, float]:
+def binomial_law(value: float, n: int, level: float, chance: float) -> tuple[float, float, float]:
     """Of the share of n rows that come true with this chance each."""
     from scipy.special import bdtr, bdtrc
 
@@ -74,18 +76,17 @@ def binomial_law(value: float, n: int, level: float, chance: float) -> dict[str,
 
     count = round(value * n)
     tail = min(float(bdtr(count, n, chance)), float(bdtrc(count - 1, n, chance)) if count else 1.0)
-    band = {"null_low": quantile(0.5 - level / 2), "null_high": quantile(0.5 + level / 2)}
-    return band | {"p_value": min(1.0, 2.0 * tail)}
+    return quantile(0.5 - level / 2), quantile(0.5 + level / 2), min(1.0, 2.0 * tail)
 
 
-def chi_squared_law(value: float, n: int, level: float) -> dict[str, float]:
+def chi_squared_law(value: float, n: int, level: float) -> tuple[float, float, float]:
     """Of the mean of n squares of standard normal numbers."""
     from scipy.special import gammainc, gammaincc, gammaincinv
 
     half = n / 2.0
     tail = min(float(gammainc(half, half * value)), float(gammaincc(half, half * value)))
     low, high = (float(gammaincinv(half, 0.5 + side * level / 2)) / half for side in (-1, 1))
-    return {"null_low": low, "null_high": high, "p_value": min(1.0, 2.0 * tail)}
+    return low, high, min(1.0, 2.0 * tail)
 
 
 # ------------------------------------------------------------------------------- central intervals
@@ -115,9 +116,9 @@ PICP = Metric(
     limits=(0.0, 1.0),
     needs=frozenset({"labels"}),
     tasks=NUMBERS,
-    bias="Unbiased. The right share over all rows does not show the right share anywhere. Ends from S samples are order "
-    "statistics, between which ⌈S(1 + level)/2⌉ − ⌈S(1 − level)/2⌉ of S + 1 places lie: right samples cover less than "
-    "the level (0.90 for S = 20 at 0.95, 0.94 for 100), so they have no band.",
+    bias="Unbiased. The right share over all rows does not show the right share anywhere. Ends from S samples are "
+    "order statistics, between which ⌈S(1 + level)/2⌉ − ⌈S(1 − level)/2⌉ of S + 1 places lie: right samples cover "
+    "less than the level (0.90 for S = 20 at 0.95, 0.94 for 100), so they have no band.",
     cost="linear",
     merge="exact",
     interval="Wilson",
@@ -250,7 +251,7 @@ def _ence(state: KeptVariances, settings: Settings, bins: int) -> Estimate:
         return Estimate.of(value, state.n)
     freedom = variance * variance / squares
     drawn = redrawn_error_of_bins(freedom, replicates=settings.resamples, seed=settings.seed)
-    return Estimate.of(value, state.n, **null_band(drawn, value, settings))
+    return Estimate.of(value, state.n, NONE, settings, (0.0, INFINITE), **null_band(drawn, value, settings))
 
 
 ENCE = Metric(
