@@ -31,7 +31,7 @@ def test_p_values_are_near_those_of_scipy(samples):
         exact = stats.kstest(u, "uniform").pvalue
         assert ours["ks"] == pytest.approx(exact, abs=0.002 if exact < 0.1 else 0.012)
         near = stats.cramervonmises(u, "uniform").pvalue
-        assert ours["cvm"] == pytest.approx(near, abs=0.002 if near < 0.1 else 0.02)
+        assert ours["cvm"] == pytest.approx(near, abs=0.002 if near < 0.1 else 0.03)
 
 
 @pytest.mark.parametrize(("point", "share"), [(0.347, 0.10), (0.461, 0.05), (0.743, 0.01), (1.168, 0.001)])

@@ -211,7 +211,7 @@ def test_units_of_y_and_order_of_rows_do_not_matter(seed, scale, shift, samples)
     rng = np.random.default_rng(seed)
     n = 40
     mean, std = rng.integers(-20, 20, n) / 4, rng.integers(1, 12, n) / 4
-    y, draws = rng.integers(-40, 40, n) / 4, rng.integers(-40, 40, (5, n)) / 4
+    y, draws = rng.integers(-40, 40, n) / 4, rng.integers(-40, 40, (4, n)) / 4
     order = rng.permutation(n)
 
     def made(a, b, rows):

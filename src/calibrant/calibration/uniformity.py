@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -91,32 +92,44 @@ def kolmogorov_exceeds(x: float) -> float:
     return float(kolmogorov(x))
 
 
+@cache
+def _point(exceeds: Callable[[float], float], share: float) -> float:
+    """Where a limiting law has this share below."""
+    low, high = 0.0, 1.0
+    while exceeds(high) > 1.0 - share:
+        high *= 2.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if exceeds(middle) > 1.0 - share else (low, middle)
+    return high
+
+
 @dataclass(frozen=True)
 class Test:
-    """A statistic of sorted numbers, and its law: P(statistic > x) = exceeds(scaled(x, n))."""
+    """A statistic of sorted numbers, and its law: P(statistic > x) = exceeds((x − shift(n))·scale(n))."""
 
     statistic: Callable[[np.ndarray], float]
-    scaled: Callable[[float, int], float]
     exceeds: Callable[[float], float]
+    scale: Callable[[int], float] = lambda n: 1.0
+    shift: Callable[[int], float] = lambda n: 0.0
 
     def p_value(self, value: float, n: int) -> float:
         """How often n uniform numbers give as much."""
-        return self.exceeds(self.scaled(value, n)) if math.isfinite(value) else 0.0
+        return self.exceeds((value - self.shift(n)) * self.scale(n)) if math.isfinite(value) else 0.0
 
     def quantile(self, share: float, n: int) -> float:
         """The value that a share of samples of n uniform numbers stays below."""
-        low, high = 0.0, 1.0
-        while self.p_value(high, n) > 1.0 - share:
-            high *= 2.0
-        for _ in range(60):
-            middle = (low + high) / 2.0
-            low, high = (middle, high) if self.p_value(middle, n) > 1.0 - share else (low, middle)
-        return high
+        return _point(self.exceeds, share) / self.scale(n) + self.shift(n)
 
 
 TESTS = {
-    "ks": Test(kolmogorov_smirnov, lambda d, n: d * (math.sqrt(n) + 0.12 + 0.11 / math.sqrt(n)), kolmogorov_exceeds),
-    "cvm": Test(cramer_von_mises, lambda w, n: (w - 0.4 / n + 0.6 / n**2) * (1.0 + 1.0 / n), cramer_von_mises_exceeds),
-    "ad": Test(anderson_darling, lambda a, n: a, anderson_darling_exceeds),
+    "ks": Test(kolmogorov_smirnov, kolmogorov_exceeds, scale=lambda n: math.sqrt(n) + 0.12 + 0.11 / math.sqrt(n)),
+    "cvm": Test(
+        cramer_von_mises,
+        cramer_von_mises_exceeds,
+        scale=lambda n: 1.0 + 1.0 / n,
+        shift=lambda n: 0.4 / n - 0.6 / n**2,
+    ),
+    "ad": Test(anderson_darling, anderson_darling_exceeds),
 }
 """Tests by name. That of Anderson and Darling is near its limit from n = 3 on (Stephens 1974)."""
