@@ -26,10 +26,39 @@ def gaussians(members: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarr
 def workloads(threads: int, quick: bool) -> Iterator[tuple[str, Contestants, str, tuple[str, ...]]]:
     """Name, contestants, goal, and whom the goal speaks of."""
     n = 100_000 if quick else 1_000_000
+    yield f"Calibration error, 99 levels, {n // 1000}k rows", _levels(n, threads), "100", ("uncertainty-toolbox",)
     yield f"Gaussian NLL + CRPS + PIT, {n // 1000}k rows", _gaussian(n, threads), "1", ("scoringrules",)
     yield "CRPS of mixtures, M = 50, 4k rows", _mixture(50, 4_000, threads), "", ("scoringrules",)
     yield "CRPS of mixtures, M = 5, 100k rows", _mixture(5, 100_000, threads), "", ("scoringrules",)
     yield "fair CRPS of 52 samples, 20k rows", _samples(52, 20_000, threads), "", ("scoringrules",)
+
+
+def _levels(n: int, threads: int) -> Contestants:
+    """The mean absolute calibration error of central intervals, found to be the same number before it is timed.
+
+    uncertainty-toolbox averages over k/99, k = 0 … 99, the first and last of which add nothing.
+    """
+    mean, std, y = gaussians(1, n)
+    mu, sd = mean[0], std[0]
+    predictions, spec = cal.Regression.from_gaussian(mu, sd, y), "mace(levels=99,coverage=central)"
+
+    def plain_numpy() -> float:
+        away = np.sort(np.abs(2 * ndtr((y - mu) / sd) - 1))
+        levels = np.arange(1, 100) / 99
+        return float(np.abs(np.searchsorted(away, levels, side="right") / n - levels).mean())
+
+    out: Contestants = {"calibrant": lambda: cal.measure(predictions, [spec], threads=threads)}
+    ours = cal.measure(predictions, [spec], threads=threads)[spec]
+    if find_spec("uncertainty_toolbox"):
+        from uncertainty_toolbox.metrics_calibration import mean_absolute_calibration_error
+
+        def toolbox() -> float:
+            return mean_absolute_calibration_error(mu, sd, y, num_bins=100, prop_type="interval", vectorized=True)
+
+        np.testing.assert_allclose(toolbox() * 100 / 99, ours, rtol=1e-9)
+        out["uncertainty-toolbox"] = toolbox
+    np.testing.assert_allclose(plain_numpy(), ours, rtol=1e-9)
+    return out | {"plain NumPy": plain_numpy}
 
 
 def _gaussian(n: int, threads: int) -> Contestants:

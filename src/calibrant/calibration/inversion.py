@@ -45,16 +45,19 @@ def union_of_inversions(
     seed: int,
     null_holds: bool | None = None,
     also: Sequence[np.ndarray] = (),
+    noise: np.ndarray | None = None,
 ) -> Interval:
     """The interval of statistic(signed) when `signed` (B,) has the given covariance (B,) or (B, B).
 
     null_holds: whether redrawn labels give as much, so that the interval begins at 0; judged by the normal noise where
-    it is not known. also: further profiles, as the same gap everywhere where gaps of opposite sign cancel.
+    it is not known. also: further profiles, as the same gap everywhere where gaps of opposite sign cancel. noise: draws
+    (R, B) of errors of this covariance, where there is a shorter way to them; its diagonal is then enough.
     """
     observed = float(statistic(signed))
     if not np.isfinite(observed):
         return NONE
-    noise = _coloured(normals(seed, INVERSION, replicates_for(len(signed), draws), len(signed)), covariance)
+    if noise is None:
+        noise = _coloured(normals(seed, INVERSION, replicates_for(len(signed), draws), len(signed)), covariance)
     tails = (0.5 - level / 2, 0.5 + level / 2)
     errors = np.sqrt(np.maximum(covariance if covariance.ndim == 1 else np.diag(covariance), 0.0))
     soft = np.sign(signed) * np.maximum(np.abs(signed) - THRESHOLD * errors, 0.0)

@@ -23,6 +23,9 @@ CANONICAL = 11
 SAMPLE = 12
 BLOCKS = 13
 SIZES = 14
+PIT_CELLS = 15
+PIT_PLACE = 16
+BIN_ERRORS = 17
 
 
 def redraw_bins(

@@ -20,7 +20,7 @@ LABELS = frozenset({"labels"})
 GNEITING = "Gneiting & Raftery (2007), JASA 102: 359-378"
 
 
-def _lacks_levels(predictions: Regression, levels: tuple[float, ...]) -> str | None:
+def lacks_levels(predictions: Regression, levels: tuple[float, ...]) -> str | None:
     """Why quantile predictions cannot give quantiles at these levels."""
     if predictions.levels is None:
         return None
@@ -64,7 +64,7 @@ def _median(spec: Spec) -> tuple[float, ...]:
 def _lacks_point(spec: Spec, predictions: Regression) -> str | None:
     if predictions.kind == "quantiles" and spec["point"] == "mean":
         return "it needs a mean"
-    return _lacks_levels(predictions, _median(spec))
+    return lacks_levels(predictions, _median(spec))
 
 
 MAE = Metric(
@@ -90,7 +90,8 @@ MAE = Metric(
 )
 
 
-def _single(predictions: Regression) -> bool:
+def one_sample(predictions: Regression) -> bool:
+    """Whether there is only one sample a row, which has no variance."""
     return predictions.samples is not None and len(predictions.samples) < 2
 
 
@@ -110,13 +111,13 @@ DSS = Metric(
     cost="linear",
     merge="exact",
     interval="studentised",
-    refuses=lambda spec, predictions: "it needs two samples or more" if _single(predictions) else None,
+    refuses=lambda spec, predictions: "it needs two samples or more" if one_sample(predictions) else None,
     accumulate=lambda spec, predictions: Mean(regression.dss),
 )
 
 
 def _lacks_pairs(spec: Spec, predictions: Regression) -> str | None:
-    if spec["fair"] and _single(predictions):
+    if spec["fair"] and one_sample(predictions):
         return "it needs two samples or more (fair=false does not)"
     return None
 
@@ -160,7 +161,7 @@ def _pinball_levels(spec: Spec, predictions: Regression) -> tuple[float, ...]:
 def _lacks_pinball_levels(spec: Spec, predictions: Regression) -> str | None:
     if spec["level"] and spec["levels"]:
         return "level and levels exclude each other"
-    return _lacks_levels(predictions, _pinball_levels(spec, predictions))
+    return lacks_levels(predictions, _pinball_levels(spec, predictions))
 
 
 def _pinball(spec: Spec, predictions: Regression) -> Mean:
@@ -215,7 +216,7 @@ INTERVAL_SCORE = Metric(
     interval="studentised",
     options=(Option("level", 0.95, "what the interval should hold", at_least=0.000001, at_most=0.999999),),
     wanted=lambda spec, predictions: _quantiles(_ends(spec)),
-    refuses=lambda spec, predictions: _lacks_levels(predictions, _ends(spec)),
+    refuses=lambda spec, predictions: lacks_levels(predictions, _ends(spec)),
     accumulate=lambda spec, predictions: Mean(
         lambda rows: regression.interval_score(rows, float(spec["level"])),
         (-INFINITE if predictions.kind == "quantiles" else 0.0, INFINITE),

@@ -72,6 +72,36 @@ def interval_score(rows: RegressionRows, level: float) -> np.ndarray:
     return high - low + 2.0 / (1.0 - level) * outside
 
 
+def within(rows: RegressionRows, level: float) -> np.ndarray:
+    """1{l ≤ y ≤ u} of the central interval [l, u]."""
+    y = _known(rows.y)
+    low, high = (rows.extras[quantile_key(end)] for end in interval_ends(level))
+    return ((low <= y) & (y <= high)).astype(np.float64)
+
+
+def within_by_pit(rows: RegressionRows, level: float) -> np.ndarray:
+    """The same of a continuous distribution: 1{(1 − level)/2 ≤ F(y) ≤ (1 + level)/2}."""
+    found, (low, high) = _known(rows.pit), interval_ends(level)
+    return ((low <= found) & (found <= high)).astype(np.float64)
+
+
+def width(rows: RegressionRows, level: float) -> np.ndarray:
+    """u − l of the central interval [l, u]."""
+    low, high = (rows.extras[quantile_key(end)] for end in interval_ends(level))
+    return high - low
+
+
+def variance(rows: RegressionRows) -> np.ndarray:
+    """σ² of the predictive distribution; of samples with divisor S − 1."""
+    return _known(rows.variance)
+
+
+def error_to_variance(rows: RegressionRows) -> np.ndarray:
+    """(mean − y)²/σ²; without variance, +∞ for a miss and undefined for a hit."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return squared_error(rows) / variance(rows)
+
+
 def pit(rows: RegressionRows) -> np.ndarray:
     """F(y); of S samples, the middle of y's place among them: (below + ½ ties + ½)/(S + 1)."""
     return _known(rows.pit)
