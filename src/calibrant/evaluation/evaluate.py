@@ -49,8 +49,9 @@ def evaluate(
     or "column:BINS", p-values being corrected for the number of groups. units: a column of dependent rows (patient,
     prompt); intervals are then by unit. shift: summaries over types of shift and severities, by the columns `shift` and
     `severity` or those named; where inputs have these in their meta instead, each input is a cell. over: the mean or
-    median over types that is ranked against severity. curves: whether `Result.curves` is made. block_rows: rows that are read at a time. progress: called with
-    what is being done, and how much of all is done; by whichever thread reads.
+    median over types that is ranked against severity. curves: whether `Result.curves` are made. block_rows: rows that
+    are read at a time. progress: called with what is being done, and how much of all is done; by whichever thread
+    reads.
     """
     inputs = _inputs(predictions)
     metrics = metrics if metrics is None or isinstance(metrics, str) else list(metrics)

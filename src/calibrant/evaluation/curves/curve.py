@@ -68,7 +68,7 @@ def banded(made: Columns, band: tuple[np.ndarray, np.ndarray] | None) -> Columns
 
 
 def pointwise(drawn: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends (K,) of the narrowest central band that holds a share `level` of the replicates (R, K) in each place."""
+    """Both ends (K,) of the central band that holds at least a share `level` of the replicates (R, K) of each place."""
     size = len(drawn)
     beyond = min(int(size * (0.5 - level / 2)), (size - 1) // 2)
     ends = (beyond, size - 1 - beyond)

@@ -30,6 +30,8 @@ from calibrant.registry.pairs import ClassPairs, Pairs, TopPairs
 BINS = 15
 LATTICES = {15: 30, 30: 30, 5: 20, 10: 20, 20: 20}
 """Bins of which each is two or four times as wide as those of the lattice, so that edges are the same floats."""
+ROUNDING = 1e-12
+"""By what sums of weights may miss none or all."""
 
 
 def curves(example: Evaluated) -> Iterator[Curve]:
@@ -135,8 +137,8 @@ def _columns(table: BinTable, filled: np.ndarray, lower: np.ndarray, upper: np.n
 
 
 def _band(hits: np.ndarray, w: np.ndarray, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
-    low, high = pointwise(hits, settings.level)
-    return np.clip(low / w, 0.0, 1.0), np.clip(high / w, 0.0, 1.0)
+    low, high = (np.clip(end / w, 0.0, 1.0) for end in pointwise(hits, settings.level))
+    return np.where(low < ROUNDING, 0.0, low), np.where(high > 1.0 - ROUNDING, 1.0, high)
 
 
 # -------------------------------------------------------------------------------------- equal mass

@@ -82,13 +82,13 @@ def _risk_coverage(state: KeptPairs, settings: Settings) -> Columns:
 def _avu(state: KeptPairs, settings: Settings) -> Columns:
     del settings
     found = avu_curves(*state.arrays()[:3])
-    made = {"t": found.level, "uncertainty": found.threshold, **found._asdict()}
-    return {name: made[name].tolist() for name in AVU_COLUMNS if np.isfinite(made[name]).all()} if _finite(found) else {}
-
-
-AVU_COLUMNS = ("t", "uncertainty", "avu", "p_accurate_certain", "p_uncertain_inaccurate")
-
-
-def _finite(found: object) -> bool:
-    """Whether the uncertainties have a finite range."""
-    return bool(np.isfinite(found.avu).all())  # type: ignore[attr-defined]
+    if not np.isfinite(found.avu).all():  # uncertainties without a finite range
+        return {}
+    wrong = found.p_uncertain_inaccurate
+    return columns(
+        t=found.level,
+        uncertainty=found.threshold,
+        avu=found.avu,
+        p_accurate_certain=found.p_accurate_certain,
+        p_uncertain_inaccurate=wrong if np.isfinite(wrong).all() else None,
+    )
