@@ -464,3 +464,17 @@ def test_real_predictions(demo):
     assert found["corp"]["n"].sum() == found["reliability"]["n"].sum() == made.n
     assert found["rejection"]["accuracy"][-1] >= found["rejection"]["accuracy"][0]
     assert stats.spearmanr(found["corp"]["confidence"], found["corp"]["recalibrated"])[0] > 0
+
+
+def test_a_network_that_was_published(data_folder):
+    """ResNet-110 on CIFAR-10 is over-confident, and hardly so once its logits are divided by 2.5."""
+    path = data_folder / "predictions" / "cifar10_nn_calibration_logits.npz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    with np.load(path, allow_pickle=False) as stored:
+        logits, labels = stored["logits_test"][0], stored["labels_test"]
+    raw, scaled = (curves(cal.Classification.from_logits(z, labels), resamples=300) for z in (logits, logits / 2.5))
+    assert inside(raw["corp"], "recalibrated") < 0.2
+    assert inside(scaled["corp"], "recalibrated") > 0.5
+    assert inside(raw[MASS[15]]) < 0.3 < inside(scaled[MASS[15]])
+    assert raw["rejection"]["accuracy"][0] == pytest.approx(0.9356)

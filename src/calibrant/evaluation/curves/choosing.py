@@ -65,4 +65,4 @@ def _too_many(curve: Curve, example: Evaluated, n: int, held: set[Hashable]) -> 
     key = curve.accumulate(example).key
     if key[0] != KEPT or key in held:
         return None
-    return "it keeps every row, and there are many: name a metric that keeps them, such as ks or aurc"
+    return "it keeps every row, and there are many: it is made beside metrics that keep them too, as ks and avu do"

@@ -6,7 +6,7 @@ of the fit over the cell: neighbours of one value are a step), and band_low, ban
 the cell lies with probability `level` when labels are drawn from the predictions and fitted anew, cell by cell. Cells
 do not depend on labels as the steps of the fit do, which is why the band is of them.
 
-Reference: Dimitriadis, Gneiting & Jordan (2021), PNAS 118: e2016191118; consistency bands in its section 2.
+Reference: Dimitriadis, Gneiting & Jordan (2021), PNAS 118: e2016191118.
 """
 
 from __future__ import annotations

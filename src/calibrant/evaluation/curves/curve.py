@@ -30,6 +30,7 @@ from calibrant.predictions import Evaluated
 from calibrant.registry.estimate import Settings
 
 Columns = dict[str, list[float]]
+Make = Callable[[Any, Settings], Columns]
 KEPT = "kept"
 """What the key of a state begins with that keeps a few numbers of every row."""
 
@@ -40,7 +41,7 @@ class Drawn:
 
     key: tuple[Hashable, ...]
     state: Any
-    columns: Callable[[Any, Settings], Columns]
+    columns: Make
 
 
 @dataclass(frozen=True)

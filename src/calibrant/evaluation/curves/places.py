@@ -84,7 +84,7 @@ class Points(_Worth):
 
     def up_to(self, levels: np.ndarray) -> np.ndarray:
         """The share of the weight with F(y) at most each level."""
-        return self.below.table().w.cumsum()[_cell(levels)] / self.below.table().w.cumsum()[-1]
+        return _cumulated(self.below, levels)
 
     def rows_up_to(self, levels: np.ndarray) -> np.ndarray:
         """The number of rows with F(y) at most each level."""
@@ -92,7 +92,12 @@ class Points(_Worth):
 
     def within(self, levels: np.ndarray) -> np.ndarray:
         """The share of the weight with |2F(y) − 1| at most each level."""
-        return self.central.table().w.cumsum()[_cell(levels)] / self.central.table().w.cumsum()[-1]
+        return _cumulated(self.central, levels)
+
+
+def _cumulated(sums: BinSums, levels: np.ndarray) -> np.ndarray:
+    weight = sums.table().w.cumsum()
+    return weight[_cell(levels)] / weight[-1]
 
 
 def _cell(levels: np.ndarray) -> np.ndarray:
@@ -118,10 +123,9 @@ class Places(_Worth):
         low, high, w = counting(rows.weights, rows.pit_low, rows.pit_high, rows.weights)
         begin, end = (np.rint(x * (self.size + 1)).astype(np.int64) for x in (low, high))
         self.count(rows, len(low), w)
-        order = np.argsort(begin * (self.size + 2) + end)
-        codes, first, counts = np.unique(
-            (begin * (self.size + 2) + end)[order], return_index=True, return_counts=True
-        )  # fmt: skip
+        place = begin * (self.size + 2) + end
+        order = np.argsort(place)
+        codes, first, counts = np.unique(place[order], return_index=True, return_counts=True)
         self.rows.update(dict(zip(codes.tolist(), counts.tolist(), strict=True)))
         if w is not None:
             for code, part in zip(codes.tolist(), np.split(w[order], first[1:]), strict=True):

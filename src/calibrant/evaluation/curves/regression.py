@@ -20,7 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
-from calibrant.evaluation.curves.curve import Columns, Curve, Drawn, banded, columns
+from calibrant.evaluation.curves.curve import Columns, Curve, Drawn, Make, banded, columns
 from calibrant.evaluation.curves.places import Places, Points, Quantiles
 from calibrant.intervals import binomial_band
 from calibrant.kernels.regression_rows import PIT, quantile_key
@@ -64,11 +64,11 @@ def curves(example: Evaluated) -> Iterator[Curve]:
         yield Curve(name, partial(_of_distribution, made=made), wants=wants)
 
 
-def _of_distribution(example: Regression, made: object) -> Drawn:
+def _of_distribution(example: Regression, made: Make) -> Drawn:
     if example.samples is None:
-        return Drawn(("points",), Points(), made)  # type: ignore[arg-type]
+        return Drawn(("points",), Points(), made)
     size = len(example.samples)
-    return Drawn(("places", size), Places(size), made)  # type: ignore[arg-type]
+    return Drawn(("places", size), Places(size), made)
 
 
 def _of_quantiles(given: np.ndarray) -> Iterator[Curve]:
@@ -89,7 +89,7 @@ def _pit(state: Shares, settings: Settings) -> Columns:
     if state.worth() == 0:
         return {}
     edges = np.arange(BINS + 1) / BINS
-    n, share = (np.diff(x(edges[1:]), prepend=x(edges[1:])[:1] * 0) for x in (state.rows_up_to, state.up_to))
+    n, share = (np.diff(below(edges[1:]), prepend=0) for below in (state.rows_up_to, state.up_to))
     made = columns(lower=edges[:-1], upper=edges[1:], n=n, share=share)
     return banded(made, _band(state, np.full(BINS, 1.0 / BINS), settings))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -81,12 +82,12 @@ class Lattice:
         """No rows yet."""
         self.sums = BinSums(self.bins, spread=False)
 
-    def add(self, rows: object, spread: bool = True) -> None:
+    def add(self, rows: Any, spread: bool = True) -> None:
         """Take in more rows."""
-        p, y, w = counting(rows.weights, *self.pairs(rows), rows.weights)  # type: ignore[attr-defined]
+        p, y, w = counting(rows.weights, *self.pairs(rows), rows.weights)
         place = equal_width(p, self.bins)
         self.sums.add(p, y, w, place)
-        known = rows.units is None and bool(((y == 0) | (y == 1)).all())  # type: ignore[attr-defined]
+        known = rows.units is None and bool(((y == 0) | (y == 1)).all())
         self.redraws = self.redraws and spread and known
         if self.redraws:
             self.null = self.null or ConsistencyRows(self.bins)

@@ -21,7 +21,7 @@ import numpy as np
 
 from calibrant.detection.accuracy_uncertainty import avu_curves
 from calibrant.detection.selective import accuracy_of_kept, rejection_curve
-from calibrant.evaluation.curves.curve import KEPT, Columns, Curve, Drawn, columns
+from calibrant.evaluation.curves.curve import KEPT, Columns, Curve, Drawn, Make, columns
 from calibrant.predictions import Evaluated
 from calibrant.registry.estimate import Settings
 from calibrant.registry.kept import KeptPairs
@@ -47,8 +47,8 @@ def curves(example: Evaluated) -> Iterator[Curve]:
         yield Curve(name, lambda example: _kept(pairs, _rejection_by), whole=True)
 
 
-def _kept(pairs: Pairs, made: object) -> Drawn:
-    return Drawn((KEPT, pairs), KeptPairs(pairs), made)  # type: ignore[arg-type]
+def _kept(pairs: Pairs, made: Make) -> Drawn:
+    return Drawn((KEPT, pairs), KeptPairs(pairs), made)
 
 
 def _sums(state: KeptPairs) -> tuple[np.ndarray, np.ndarray]:
