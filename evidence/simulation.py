@@ -25,7 +25,7 @@ def simulate(
     rng = np.random.default_rng([seed, n])
     found = {metric: np.full((len(FIELDS), simulations), np.nan) for metric in metrics}
     for place in range(simulations):
-        result = cal.evaluate(draw(n, rng), metrics, seed=place, resamples=resamples)
+        result = cal.evaluate(draw(n, rng), metrics, seed=place, resamples=resamples, curves=False)
         for metric in metrics:
             values = [getattr(result[metric], name) for name in FIELDS]
             found[metric][:, place] = [np.nan if value is None else value for value in values]

@@ -113,3 +113,20 @@ def mid_ranks(x: np.ndarray) -> np.ndarray:
 
 def _expit(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x))
+
+
+def binomial_band(n: int, share: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends (K,) of the shares of n trials, each true with probability share[k], that hold at least `level`."""
+    return _binomial_quantile(n, share, 0.5 - level / 2) / n, _binomial_quantile(n, share, 0.5 + level / 2) / n
+
+
+def _binomial_quantile(n: int, share: np.ndarray, q: float) -> np.ndarray:
+    """The smallest k with P(X ≤ k) ≥ q, by bisection."""
+    from scipy.special import bdtr
+
+    low, high = np.full(len(share), -1), np.full(len(share), n)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        enough = bdtr(middle.astype(np.float64), n, share) >= q
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return high

@@ -75,6 +75,14 @@ class BinSums:
         self.weighted |= other.weighted
         carry(self.limbs)
 
+    def folded(self, by: int) -> BinSums:
+        """The sums over bins of which each is `by` neighbouring ones of these."""
+        out = BinSums(len(self.rows) // by, self.spread)
+        out.limbs = self.limbs.reshape(-1, by, TERMS, 2).sum(axis=1)
+        out.rows, out.weighted = self.rows.reshape(-1, by).sum(axis=1), self.weighted
+        carry(out.limbs)
+        return out
+
     def table(self) -> BinTable:
         """The sums as arrays over bins."""
         totals = np.ascontiguousarray(floats(self.limbs).T)

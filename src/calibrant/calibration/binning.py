@@ -19,16 +19,24 @@ def equal_mass_edges(p: np.ndarray, bins: int, weights: np.ndarray | None = None
     w = np.ones(len(p)) if weights is None else weights
     order = np.lexsort((w, p))  # sums then do not depend on the order of rows
     values, inverse = np.unique(p[order], return_inverse=True)
-    below = np.bincount(inverse, w[order]).cumsum()  # weight under the gap after each distinct value
+    return edges_after(values, mass_cuts(np.bincount(inverse, w[order]), bins))
+
+
+def mass_cuts(mass: np.ndarray, bins: int) -> np.ndarray:
+    """The distinct values after which a bin ends, by their place; mass (K,) is the weight of each in rising order."""
+    below = mass.cumsum()  # weight under the gap after each distinct value
     total, below = below[-1], below[:-1]
     if below.size == 0:
-        return np.empty(0)
+        return np.empty(0, np.int64)
     targets = total * np.arange(1, bins) / bins
     right = np.clip(np.searchsorted(below, targets), 0, below.size - 1)
     left = np.maximum(right - 1, 0)
-    nearest = np.where(np.abs(below[left] - targets) <= np.abs(below[right] - targets), left, right)
-    gaps = np.unique(nearest)
-    under, over = values[gaps], values[gaps + 1]
+    return np.unique(np.where(np.abs(below[left] - targets) <= np.abs(below[right] - targets), left, right))
+
+
+def edges_after(values: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """The midpoint of each of these values and the next."""
+    under, over = values[cuts], values[cuts + 1]
     middle = (under + over) / 2
     return np.where(middle < over, middle, under)  # the midpoint of neighbouring floats may be the upper of them
 

@@ -54,12 +54,20 @@ class Runs:
         """The same, and outcomes (…, K) of the runs joined in the same way."""
         if len(self.p) <= most:
             return self, outcomes
+        first = self.first_of(most)
+        return self.joined_at(first), np.add.reduceat(outcomes, first, axis=-1)
+
+    def first_of(self, most: int) -> np.ndarray:
+        """The first run of each of at most `most` cells of about equal weight and spread."""
         spread = float(self.variance.sum())
         shares = [(x.cumsum() - x / 2) / total for x, total in ((self.w, self.mass), (self.variance, spread)) if total]
-        first = first_of_cells(np.mean(shares, axis=0), most)
+        return first_of_cells(np.mean(shares, axis=0), most)
+
+    def joined_at(self, first: np.ndarray) -> Runs:
+        """Runs joined into cells that begin at these."""
         sums = (self.rows, self.w, self.w * self.p, self.wy, self.squares, self.variance)
         rows, w, wp, wy, squares, variance = (np.add.reduceat(x, first) for x in sums)
-        return Runs(wp / w, rows, w, wy, squares, variance), np.add.reduceat(outcomes, first, axis=-1)
+        return Runs(wp / w, rows, w, wy, squares, variance)
 
 
 def first_of_cells(middle: np.ndarray, most: int) -> np.ndarray:

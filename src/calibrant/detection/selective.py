@@ -107,13 +107,19 @@ def rejection_curve(
     ends = np.flatnonzero(~rows.tied & (mass > 0.0))
     if ends.size == 0:
         return rejected, np.full(points, np.nan)
-    kept = np.append(0.0, mass[ends] / mass[-1])
-    wrong = np.append(0.0, (rows.mass * rows.error).cumsum()[ends] / mass[-1])
-    share = rejected[::-1]  # 1 − r without its rounding
-    rate = np.empty(points)
-    rate[share > 0.0] = np.interp(share[share > 0.0], kept, wrong) / share[share > 0.0]
-    rate[share == 0.0] = wrong[1] / kept[1]
-    return rejected, 1.0 - rate
+    wrong = (rows.mass * rows.error).cumsum()
+    return rejected, accuracy_of_kept(rejected[::-1], mass[ends], wrong[ends])  # 1 − r without its rounding
+
+
+def accuracy_of_kept(share: np.ndarray, mass: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """The accuracy of each share of the most certain mass; where the share is 0, that of the most certain rows.
+
+    mass, wrong: weight, and weight of errors, up to the end of each run of equal uncertainty, rising.
+    """
+    kept, errors = np.append(0.0, mass / mass[-1]), np.append(0.0, wrong / mass[-1])
+    rate = np.full(len(share), errors[1] / kept[1])
+    rate[share > 0.0] = np.interp(share[share > 0.0], kept, errors) / share[share > 0.0]
+    return 1.0 - rate
 
 
 def _sorted(

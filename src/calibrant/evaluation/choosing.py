@@ -78,11 +78,14 @@ def _specs(wanted: str | Iterable[str] | None, example: Evaluated) -> tuple[list
 
 def _binary_extras(specs: list[Spec], example: Evaluated) -> list[Spec]:
     """Of a binary problem both readings are shown: the top label, and class 1."""
+    name = second_class(example)
+    return [] if name is None else [Spec.make(spec.metric, of=name) for spec in specs if "of" in spec.options]
+
+
+def second_class(example: Evaluated) -> str | None:
+    """How specs name class 1 of a binary problem: by its name where that can be written; None of other problems."""
     if not isinstance(example, Classification) or example.classes != 2:
-        return []
+        return None
     names = (*(example.class_names or ())[1:], "1")
     written = [n for n in names if n != "top" and n == n.strip() and not set(n) & set("(),=")]
-    name = next((n for n in written if example.class_index(n) == 1), None)
-    if name is None:
-        return []
-    return [Spec.make(spec.metric, of=name) for spec in specs if "of" in spec.options]
+    return next((n for n in written if example.class_index(n) == 1), None)

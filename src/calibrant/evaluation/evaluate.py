@@ -42,6 +42,7 @@ def evaluate(
     seed: int = 0,
     intervals: bool = True,
     threads: int | None = None,
+    curves: bool = True,
     block_rows: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -53,9 +54,9 @@ def evaluate(
     prompt); intervals are then by unit. shift: summaries over types of shift and severities, by the columns `shift` and
     `severity` or those named; where inputs have these in their meta instead, each input is a cell. over: the mean or
     median over types that is ranked against severity. sizes: true, or rows: each metric on random subsets of many sizes
-    too, `repeats` of them. pairs: inputs are before and after, two by two, and their differences are followed.
-    block_rows: rows that are read at a time. progress: called with what is being done, and how much of all is done; by
-    whichever thread reads.
+    too, `repeats` of them. pairs: inputs are before and after, two by two, and their differences are followed. curves:
+    whether `Result.curves` are made. block_rows: rows that are read at a time. progress: called with what is being
+    done, and how much of all is done; by whichever thread reads.
     """
     inputs = _inputs(predictions)
     metrics = metrics if metrics is None or isinstance(metrics, str) else list(metrics)
@@ -67,7 +68,7 @@ def evaluate(
     results, notes, described, summaries = [], [], [], []
     for place, item in enumerate(inputs):
         tell = _teller(progress, item.name, place, len(inputs))
-        one = OneInput(item, metrics, settings, columns, units, cells, block_rows, tell)
+        one = OneInput(item, metrics, settings, columns, units, cells, block_rows, tell, curves)
         results.append(one.result())
         notes += one.notes()
         described.append(_described(one))
@@ -140,7 +141,7 @@ def measure(
     """The values alone: no intervals, no null bands; a metric that is named and does not apply is an error."""
     settings = Settings(intervals=False, threads=threads)
     (one,) = _inputs(predictions) if isinstance(predictions, KINDS) else _inputs([predictions])
-    result = OneInput(one, metrics, settings).result(curves=False)
+    result = OneInput(one, metrics, settings).result(noted=False)
     for text, reason in result.skipped.items() if metrics is not None else ():
         raise NotApplicable(text, expected="predictions that can give it", came=reason, do="leave it out")
     return {spec: estimate.value for spec, estimate in result.metrics.items()}

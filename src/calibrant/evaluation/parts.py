@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from calibrant.evaluation.curves import CURVES, Reliability
+from calibrant.evaluation.curves import Columns, Curve, TakenIn
 from calibrant.kernels.exact import ExactSum
 from calibrant.kernels.held import PREDICTIONS
 from calibrant.kernels.records import take
@@ -99,7 +99,9 @@ class Wanted:
     settings: Settings
     groupings: list[Grouping]
     units: np.ndarray | None = None
-    curves: bool = True
+    curves: list[Curve] = field(default_factory=list)
+    noted: bool = True
+    """Whether the user is told what was met; not where values alone are asked for."""
 
     def record(self, block: Evaluated, threads: int | None, specs: list[Spec]) -> Any:
         """The record of a block's rows, with what these metrics want beyond it."""
@@ -124,7 +126,7 @@ class Part:
         self.wanted = wanted
         self.all = Accumulated.of(wanted.specs, wanted.example)
         self.groups: list[dict[int, Accumulated]] = [{} for _ in wanted.groupings]
-        self.curve: Any = CURVES.get(wanted.example.task, Reliability)()
+        self.curves = TakenIn(wanted.curves, wanted.example, self.all.takers)
         self.deviation = 0.0
         self.met = {"impossible": 0, "crossing": 0, "without_spread": 0}
         self.squares = ExactSum()
@@ -145,8 +147,7 @@ class Part:
             rows.extras[PREDICTIONS] = replace(rows.extras[PREDICTIONS], first=start)
         self._notice(block, rows)
         self.all.add(rows, wanted.settings.intervals)
-        if wanted.curves and (not isinstance(block, Regression) or wanted.wants("pit")):
-            self.curve.add(rows)
+        self.curves.add(rows, wanted.settings.intervals)
         for grouping, found in zip(wanted.groupings, self.groups, strict=True):
             self._add_groups(grouping, grouping.place[start : start + block.n], found, block, rows)
 
@@ -157,7 +158,7 @@ class Part:
             self.squares.add(rows.weights**2)
         if isinstance(block, Classification):
             self.like_probs = self.like_probs and block.like_probs()
-            if self.wanted.curves:  # what is noted is not asked for where values alone are
+            if self.wanted.noted:
                 self.lowest_label = min(self.lowest_label, 0 if block.labels is None else int(block.labels.min()))
         if isinstance(block, Regression):
             self.met["crossing"] += block.crossing()
@@ -190,7 +191,8 @@ class Part:
     def merge(self, other: Part) -> None:
         """Take in what another has seen."""
         self.all.merge(other.all)
-        self.curve.merge(other.curve)
+        if other.all.n:
+            self.curves.merge(other.curves)
         self.deviation = max(self.deviation, other.deviation)
         self.met = {key: count + other.met[key] for key, count in self.met.items()}
         self.squares.merge(other.squares)
@@ -199,6 +201,12 @@ class Part:
         for grouping, mine, theirs in zip(self.wanted.groupings, self.groups, other.groups, strict=True):
             for group, found in theirs.items():
                 self._group(grouping, mine, group).merge(found)
+
+    def drawn(self) -> dict[str, Columns]:
+        """The curves by name; none where no row has weight."""
+        if self.all.mass is not None and self.all.mass.value() == 0:
+            return {}
+        return self.curves.columns(self.wanted.settings)
 
     def n_eff(self) -> float | None:
         """(Σw)²/Σw², or None where every row counts once."""

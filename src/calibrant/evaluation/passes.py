@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant.errors import CalibrantError, UsageError, show, whole_number
 from calibrant.evaluation.choosing import Input, applicable, main_metrics
+from calibrant.evaluation.curves import chosen
 from calibrant.evaluation.multiplicity import corrected
 from calibrant.evaluation.parts import Grouping, Part, Tell, Wanted
 from calibrant.evaluation.result import Group, Result
@@ -43,23 +44,29 @@ class OneInput:
     """Columns of the type of shift and of its severity."""
     block_rows: int | None = None
     tell: Tell = lambda what, share: None
+    curves: bool = True
     seen: Part | None = None
 
-    def result(self, curves: bool = True) -> Result:
-        """Read every block once, then reduce."""
+    def result(self, noted: bool = True) -> Result:
+        """Read every block once, then reduce; what is not noted has values alone."""
         specs, skipped = applicable(self.wanted, self.source, self.units is not None)
         of_groups = specs if self.wanted is not None else main_metrics(specs)
         groupings = [self._grouping(column, of_groups) for column in self.by]
         cells = [self._cells(of_groups)] if self.shift else []
-        wanted = Wanted(specs, self.source.example, self.settings, groupings + cells, self._units(), curves)
+        wanted = Wanted(specs, self.source.example, self.settings, groupings + cells, self._units(), noted=noted)
+        without: dict[str, str] = {}
+        if noted and self.curves:
+            curves, without = chosen(self.source.example, self.source.n, specs, wanted.extras(specs))
+            wanted = replace(wanted, curves=curves)
         self.seen = self._taken_in(wanted)
         found = [corrected(list(self._groups(grouping, k))) for k, grouping in enumerate(groupings)]
         return Result(
             self.source.name,
             self.seen.all.estimates(self.settings, self.tell),
             tuple(group for groups in found for group in groups),
-            self.seen.curve.columns() if curves else {},
+            self.seen.drawn(),
             skipped,
+            without,
         )
 
     # ---------------------------------------------------------------------------------------- rows

@@ -42,7 +42,16 @@ class Result:
     metrics: Mapping[str, Estimate]
     groups: tuple[Group, ...] = ()
     curves: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict)
+    """Columns of numbers by the name of the curve, such as `curves["corp"]["recalibrated"]`.
+
+    Of classes and judged answers: reliability (also with bins=, binning=mass, of=), corp, confidence, entropy,
+    accuracy_confidence, rejection (also with score=), risk_coverage, avu. Of regression: pit, calibration,
+    central_coverage. Of detection: scores, mix.
+    """
     skipped: Mapping[str, str] = field(default_factory=dict)
+    """Metrics that were left out, and why."""
+    curves_skipped: Mapping[str, str] = field(default_factory=dict)
+    """Curves that were left out, and why; tables do not show it."""
 
     def __getitem__(self, spec: str) -> Estimate:
         if spec not in self.metrics and spec not in self.skipped:
@@ -63,7 +72,8 @@ class Result:
             out["curves"] = {name: dict(columns) for name, columns in self.curves.items()}
         if self.groups:
             out["groups"] = [group.to_json() for group in self.groups]
-        return out | {"skipped": dict(self.skipped)}
+        out["skipped"] = dict(self.skipped)
+        return out | ({"curves_skipped": dict(self.curves_skipped)} if self.curves_skipped else {})
 
 
 @dataclass(frozen=True)
@@ -174,6 +184,7 @@ def _result(data: dict[str, Any]) -> Result:
         groups,
         data.get("curves", {}),
         data.get("skipped", {}),
+        data.get("curves_skipped", {}),
     )
 
 

@@ -77,14 +77,8 @@ def _section(evaluation: Evaluation, result: Result) -> str:
 def _reliability(curve: Mapping[str, list[float]]) -> str:
     """Accuracy of each bin as a bar, the mean confidence as a mark; equal heights are what calibration means."""
     bars = []
-    rows = zip(
-        curve["lower"],
-        curve["upper"],
-        curve["confidence"],
-        curve["accuracy"],
-        curve["n"],
-        strict=True,
-    )
+    names = ("lower", "upper", "confidence", "accuracy", "n")
+    rows = zip(*(curve[name] for name in names), strict=True)
     for low, high, confidence, accuracy, n in rows:
         x, w = 40 + SIZE * low, SIZE * (high - low) - 1
         hint = f"{n:g} rows: confidence {confidence:.3f}, accuracy {accuracy:.3f}"
@@ -106,14 +100,32 @@ def _reliability(curve: Mapping[str, list[float]]) -> str:
     label = "Reliability diagram: accuracy (bars) and mean confidence (marks) by confidence"
     return (
         f"<figure><svg viewBox='0 0 {SIZE + 60} {SIZE + 50}' width='{SIZE + 60}' role='img' aria-label='{label}'>"
-        f"{''.join(bars)}{frame}</svg><figcaption class='note'>Bars: accuracy. Marks: mean confidence. A mark above "
-        "its bar is over-confidence.</figcaption></figure>"
+        f"{''.join(bars)}{_band(curve, SIZE, 1.0)}{frame}</svg><figcaption class='note'>Bars: accuracy. Marks: mean confidence. A mark above "
+        f"its bar is over-confidence.{_band_note(curve)}</figcaption></figure>"
     )
+
+
+def _band(curve: Mapping[str, list[float]], height: float, top: float) -> str:
+    """Where the bars of a model that is right would end, as light areas; heights are shares of `top`."""
+    if "band_low" not in curve:
+        return ""
+    areas = []
+    rows = zip(*(curve[name] for name in ("lower", "upper", "band_low", "band_high")), strict=True)
+    for left, right, low, high in rows:
+        y, h = 10 + height * (1 - high / top), max(height * (high - low) / top, 1.0)
+        areas.append(
+            f"<rect x='{40 + SIZE * left:.1f}' y='{y:.1f}' width='{SIZE * (right - left) - 1:.1f}' height='{h:.1f}'/>"
+        )
+    return f"<g fill='var(--soft)' opacity='.3'>{''.join(areas)}</g>"
+
+
+def _band_note(curve: Mapping[str, list[float]]) -> str:
+    return " Light areas: where bars of a calibrated model would end." if "band_low" in curve else ""
 
 
 def _pit(curve: Mapping[str, list[float]]) -> str:
     """Share of rows in each range of F(y) as a bar; equal heights are what a right distribution gives."""
-    bins, top = len(curve["share"]), max(*curve["share"], 2.0 / len(curve["share"]))
+    bins, top = len(curve["share"]), max(*curve["share"], *curve.get("band_high", []), 2.0 / len(curve["share"]))
     bars = []
     for low, high, share in zip(curve["lower"], curve["upper"], curve["share"], strict=True):
         x, w, h = 40 + SIZE * low, SIZE * (high - low) - 1, SIZE / 2 * share / top
@@ -135,8 +147,9 @@ def _pit(curve: Mapping[str, list[float]]) -> str:
     label = "Histogram of the probability integral transform"
     return (
         f"<figure><svg viewBox='0 0 {SIZE + 60} {SIZE / 2 + 50}' width='{SIZE + 60}' role='img' aria-label='{label}'>"
-        f"{''.join(bars)}{frame}</svg><figcaption class='note'>Where the outcome lies in the predicted distribution. "
-        "Even: right. High at both ends: over-confident. A hump in the middle: under-confident.</figcaption></figure>"
+        f"{''.join(bars)}{_band(curve, SIZE / 2, top)}{frame}</svg><figcaption class='note'>Where the outcome lies in the predicted distribution. "
+        "Even: right. High at both ends: over-confident. A hump in the middle: under-confident."
+        f"{_band_note(curve)}</figcaption></figure>"
     )
 
 

@@ -1,0 +1,68 @@
+"""Which curves are made of an input: all that its predictions can give without more than its metrics read.
+
+Where metrics are named, the pass may be short of what a curve reads, and the curve is left out; so is one that keeps
+rows, of more than `MOST_KEPT` of them, unless a metric keeps the same rows anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from calibrant.evaluation.choosing import MOST_KEPT
+from calibrant.evaluation.curves import corp, detection, histograms, regression, reliability, selective
+from calibrant.evaluation.curves.curve import KEPT, Curve
+from calibrant.predictions import Classification, Evaluated
+from calibrant.registry.metric import NEEDS, Spec
+from calibrant.registry.sharing import Reduced
+
+FAMILIES = (
+    reliability.curves,
+    corp.curves,
+    histograms.curves,
+    selective.curves,
+    regression.curves,
+    detection.curves,
+)
+"""Every family of curves: each yields those of the predictions that it is given."""
+
+
+def curves_of(example: Evaluated) -> Iterator[Curve]:
+    """Every curve that predictions like these may have."""
+    for family in FAMILIES:
+        yield from family(example)
+
+
+def chosen(
+    example: Evaluated, n: int, specs: list[Spec], asked: frozenset[Hashable]
+) -> tuple[list[Curve], dict[str, str]]:
+    """The curves that are made beside these metrics, which ask so much of the pass, and why others are not."""
+    made = [spec.metric.accumulate(spec, example) for spec in specs]
+    held = {item.key for item in made if isinstance(item, Reduced)}
+    light = isinstance(example, Classification) and all(spec.metric.light for spec in specs)
+    found, left_out = [], {}
+    for curve in curves_of(example):
+        reason = _lacks(curve, example, asked, light) or _too_many(curve, example, n, held)
+        if reason is None:
+            found.append(curve)
+        else:
+            left_out[curve.name] = reason
+    return found, left_out
+
+
+def _lacks(curve: Curve, example: Evaluated, asked: frozenset[Hashable], light: bool) -> str | None:
+    for need in sorted(curve.needs):
+        met, reason = NEEDS[need]
+        if not met(example):
+            return "it needs y" if need == "labels" and example.task == "regression" else reason
+    if not curve.wants <= asked or (curve.whole and light):
+        return "it reads more of the predictions than the metrics that were named"
+    return None
+
+
+def _too_many(curve: Curve, example: Evaluated, n: int, held: set[Hashable]) -> str | None:
+    if n <= MOST_KEPT:
+        return None
+    key = curve.accumulate(example).key
+    if key[0] != KEPT or key in held:
+        return None
+    return "it keeps every row, and there are many: it is made beside metrics that keep them too, as ks and avu do"

@@ -1,0 +1,175 @@
+"""Curves of regression, each against a plain loop, and their drawing."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import calibrant as cal
+from calibrant.intervals import binomial_band
+from calibrant.reporting.page import page
+
+GIVEN = [0.05, 0.25, 0.5, 0.75, 0.9, 0.95]
+NAMES = {"pit", "calibration", "central_coverage"}
+
+
+def made(kind, n=400, factor=1.0, weighted=False, seed=0, labels=True, **more):
+    """Outcomes of N(mean, std²), predicted with factor times the spread."""
+    rng = np.random.default_rng([n, seed])
+    mean, std = rng.normal(size=n), np.exp(0.3 * rng.normal(size=n))
+    y = mean + std * rng.normal(size=n) if labels else None
+    weights = np.where(np.arange(n) % 5 == 0, 0.0, rng.exponential(size=n)) if weighted else None
+    rest = {"y": y, "weights": weights, **more}
+    if kind == "gaussian":
+        return cal.Regression.from_gaussian(mean, factor * std, **rest)
+    if kind == "mixture":
+        return cal.Regression.from_gaussian(np.stack([mean - 0.3, mean + 0.3]), factor * np.stack([std, std]), **rest)
+    if kind == "samples":
+        return cal.Regression.from_samples(mean + factor * std * rng.normal(size=(9, n)), **rest)
+    quantiles = mean[:, None] + factor * std[:, None] * stats.norm.ppf(GIVEN)
+    return cal.Regression.from_quantiles(quantiles, GIVEN, **rest)
+
+
+def curves(predictions, metrics=None, **settings):
+    result = cal.evaluate(predictions, metrics, **({"resamples": 40} | settings)).results[0]
+    for columns in result.curves.values():
+        assert all(math.isfinite(x) for column in columns.values() for x in column)
+    return {name: {key: np.array(c) for key, c in columns.items()} for name, columns in result.curves.items()}
+
+
+def known(predictions):
+    w = np.ones(predictions.n) if predictions.weights is None else predictions.weights
+    return w > 0, w[w > 0]
+
+
+both = pytest.mark.parametrize("weighted", [False, True])
+
+
+# ------------------------------------------------------------------------------------- by a loop
+@both
+@pytest.mark.parametrize("kind", ["gaussian", "mixture"])
+def test_shares_of_the_pit(kind, weighted):
+    predictions = made(kind, weighted=weighted)
+    counted, w = known(predictions)
+    pit = cal.score_rows(predictions, "pit")["pit"][counted]
+    found = curves(predictions)
+    assert set(found) == NAMES
+    assert found["pit"]["n"].sum() == len(pit)
+    assert found["calibration"]["level"].tolist() == [k / 100 for k in range(1, 101)]
+    below, central = (found[name]["observed"] for name in ("calibration", "central_coverage"))
+    for level, share, covered in zip(found["calibration"]["level"], below, central, strict=True):
+        assert share == pytest.approx(np.average(pit <= level, weights=w))
+        assert covered == pytest.approx(np.average(np.abs(2 * pit - 1) <= level, weights=w))
+    cumulated = found["pit"]["share"].cumsum()
+    assert cumulated == pytest.approx(found["calibration"]["observed"][4::5])
+
+
+@both
+def test_samples_are_spread_over_their_place(weighted):
+    rng = np.random.default_rng(1)
+    x, y = rng.poisson(2.0, size=(6, 300)), rng.poisson(2.0, size=300)
+    w = rng.exponential(size=300) if weighted else np.ones(300)
+    found = curves(cal.Regression.from_samples(x, y, weights=w if weighted else None), "crps")
+    low, high = (x < y).sum(axis=0) / 7, ((x <= y).sum(axis=0) + 1) / 7
+
+    def share(a, b):
+        inside = np.clip(np.minimum(high, b) - np.maximum(low, a), 0, None) / (high - low)
+        return np.average(inside, weights=w)
+
+    levels = found["calibration"]["level"]
+    assert found["calibration"]["observed"] == pytest.approx([share(0, t) for t in levels])
+    assert found["central_coverage"]["observed"] == pytest.approx([share(0.5 - t / 2, 0.5 + t / 2) for t in levels])
+    assert found["pit"]["n"].sum() == pytest.approx(300)
+
+
+@both
+def test_quantiles_at_the_levels_given(weighted):
+    predictions = made("quantiles", weighted=weighted)
+    counted, w = known(predictions)
+    q, y = predictions.quantiles[counted], predictions.y[counted]
+    found = curves(predictions)
+    assert set(found) == {"calibration", "central_coverage"}
+    assert found["calibration"]["level"].tolist() == GIVEN
+    assert found["calibration"]["observed"] == pytest.approx(np.average(y[:, None] <= q, axis=0, weights=w))
+    assert found["central_coverage"]["level"] == pytest.approx([0.5, 0.9])
+    expected = [np.average((q[:, a] <= y) & (y <= q[:, b]), weights=w) for a, b in ((1, 3), (0, 5))]
+    assert found["central_coverage"]["observed"] == pytest.approx(expected)
+
+
+def test_levels_without_a_partner_have_no_central_coverage():
+    predictions = cal.Regression.from_quantiles(np.zeros((5, 2)), [0.1, 0.5], np.arange(5.0) - 2)
+    assert set(curves(predictions)) == {"calibration"}
+
+
+# ------------------------------------------------------------------------------------------- bands
+@pytest.mark.parametrize("n", [1, 3, 50, 10_000])
+def test_the_binomial_band_is_that_of_scipy(n):
+    share = np.array([0.01, 0.05, 0.5, 0.93, 1.0])
+    low, high = binomial_band(n, share, 0.95)
+    assert low * n == pytest.approx(stats.binom.ppf(0.025, n, share), abs=1e-9)
+    assert high * n == pytest.approx(stats.binom.ppf(0.975, n, share), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "samples", "quantiles"])
+def test_bands_hold_the_right_and_not_the_narrow(kind):
+    def inside(factor, seed):
+        found = curves(made(kind, factor=factor, seed=seed), "pinball,pit" if kind != "quantiles" else None)
+        pairs = [(c["share" if "share" in c else "observed"], c["band_low"], c["band_high"]) for c in found.values()]
+        return np.mean([np.mean((x >= a - 1e-9) & (x <= b + 1e-9)) for x, a, b in pairs])
+
+    assert np.mean([inside(1.0, seed) for seed in range(8)]) > 0.88
+    assert np.mean([inside(0.4, seed) for seed in range(3)]) < 0.5
+
+
+def test_weights_and_units_and_bands():
+    unit = {"unit": np.arange(400) // 2}
+    assert "band_low" not in curves(made("gaussian", columns=unit), units="unit")["pit"]
+    assert "band_low" not in curves(made("gaussian"), intervals=False)["pit"]
+    plain, weighted = (curves(made("gaussian", weighted=w))["calibration"] for w in (False, True))
+    assert (weighted["band_high"] - weighted["band_low"])[49] > (plain["band_high"] - plain["band_low"])[49]
+
+
+# ------------------------------------------------------------------------------------- same digits
+def text(evaluation):
+    return json.dumps(json.loads(evaluation.dumps())["results"][0]["curves"])
+
+
+@both
+@pytest.mark.parametrize("kind", ["gaussian", "samples", "quantiles"])
+def test_order_blocks_threads_and_streams_show_nowhere(kind, weighted, tmp_path):
+    predictions = made(kind, weighted=weighted)
+    whole = text(cal.evaluate(predictions))
+    assert text(cal.evaluate(predictions[np.random.default_rng(1).permutation(400)])) == whole
+    assert text(cal.evaluate(predictions, block_rows=37, threads=1)) == whole
+    cal.write(predictions, tmp_path / "x.npz")
+    assert text(cal.evaluate(cal.scan(tmp_path / "x.npz"), block_rows=61, threads=2)) == whole
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "samples", "quantiles"])
+def test_without_outcomes_and_of_one_row(kind):
+    if kind == "gaussian":  # of the others no metric is left
+        result = cal.evaluate(made(kind, labels=False)).results[0]
+        assert result.curves == {}
+        assert set(result.curves_skipped.values()) == {"it needs y"}
+    found = curves(made(kind, n=1))
+    assert found["calibration"]["band_low"][0] == 0
+    assert set(found) == (NAMES if kind != "quantiles" else NAMES - {"pit"})
+
+
+def test_named_metrics_bring_what_their_pass_reads():
+    result = cal.evaluate(made("gaussian"), "crps").results[0]
+    assert result.curves == {}
+    assert set(result.curves_skipped) == NAMES
+    assert set(cal.evaluate(made("samples"), "crps").results[0].curves) == NAMES
+
+
+# ----------------------------------------------------------------------------------------- drawing
+def test_bands_are_drawn():
+    judged = cal.Judged.from_confidence(np.random.default_rng(0).random(90), np.arange(90) % 2)
+    for predictions, metric in ((judged, "ece"), (made("gaussian"), "pit")):
+        with_band, without = (page(cal.evaluate(predictions, metric, intervals=i)) for i in (True, False))
+        assert "Light areas" in with_band
+        assert "Light areas" not in without
+        assert with_band.count("<rect") > without.count("<rect")
