@@ -28,6 +28,9 @@ COUNTS = {
     "class_null": 500,
     "detectable": 250,
     "detection": 1000,
+    "canonical": 1000,
+    "power": 200,
+    "unbiased": 1000,
     "evalues": 2000,
     "evalue_power": 200,
 }
@@ -65,6 +68,10 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "units": partial(coverage.units_table, many),
         "extreme": partial(coverage.means_table, EXTREME, many),
         "fair": regression.fair_table,
+        "canonical_level": partial(canonical.level_table, count["canonical"]),
+        "canonical_power": partial(canonical.power_table, count["power"]),
+        "canonical_numbers": partial(canonical.regression_table, count["canonical"]),
+        "unbiased": partial(canonical.unbiased_table, count["unbiased"]),
     }
 
 

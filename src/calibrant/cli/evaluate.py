@@ -12,6 +12,7 @@ def command(
     units: inputs.Units = None,
     shift: inputs.Shift = False,
     over: inputs.Over = "mean",
+    ladder: inputs.Ladder = False,
     sizes: inputs.Sizes = False,
     at: inputs.At = None,
     repeats: inputs.Repeats = None,
@@ -59,8 +60,9 @@ def command(
     specs = ",".join(metrics) if metrics else None
     with progress_bar(quiet) as progress:
         evaluation = evaluate(
-            predictions, specs, by=by or (), units=units, shift=shift, over=over, sizes=rows, repeats=repeats,
-            pairs=pairs, level=level, resamples=resamples, seed=seed, threads=threads, progress=progress,
+            predictions, specs, by=by or (), units=units, shift=shift, over=over, ladder=ladder, sizes=rows,
+            repeats=repeats, pairs=pairs, level=level, resamples=resamples, seed=seed, threads=threads,
+            progress=progress,
         )  # fmt: skip
     if strict:
         refuse_warnings(evaluation.warnings)

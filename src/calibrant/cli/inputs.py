@@ -81,6 +81,9 @@ Shift = Annotated[
     bool, typer.Option("--shift", help="Summaries over types of shift and severities: columns shift and severity.")
 ]
 Over = Annotated[str, typer.Option("--over", help="With --shift: mean or median over types is ranked by severity.")]
+Ladder = Annotated[
+    bool, typer.Option("--ladder", help="The errors from √BS down to ECE, what holds between them, what zero means.")
+]
 Sizes = Annotated[
     bool, typer.Option("--sizes", help="Values against the size of the test set, by random subsets, beside rbs.")
 ]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from calibrant import registry
 from calibrant.errors import NotApplicable, UsageError, show
 from calibrant.evaluation.choosing import Input, applicable
+from calibrant.evaluation.ladder import SPECS, Ladder
 from calibrant.evaluation.passes import OneInput
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.shift import ACROSS, COLUMNS, OVER, Cell, Summary, severities_of
@@ -34,6 +37,7 @@ def evaluate(
     units: str | None = None,
     shift: bool | tuple[str, str] = False,
     over: str = "mean",
+    ladder: bool = False,
     sizes: bool | Iterable[int] = False,
     repeats: int | None = None,
     pairs: bool = False,
@@ -53,13 +57,15 @@ def evaluate(
     or "column:BINS", p-values being corrected for the number of groups. units: a column of dependent rows (patient,
     prompt); intervals are then by unit. shift: summaries over types of shift and severities, by the columns `shift` and
     `severity` or those named; where inputs have these in their meta instead, each input is a cell. over: the mean or
-    median over types that is ranked against severity. sizes: true, or rows: each metric on random subsets of many sizes
-    too, `repeats` of them. pairs: inputs are before and after, two by two, and their differences are followed. curves:
-    whether `Result.curves` are made. block_rows: rows that are read at a time. progress: called with what is being
-    done, and how much of all is done; by whichever thread reads.
+    median over types that is ranked against severity. ladder: the errors from √BS down to ECE, and what holds between
+    them. sizes: true, or rows: each metric on random subsets of many sizes too, `repeats` of them. pairs: inputs are
+    before and after, two by two, and their differences are followed. curves: whether `Result.curves` are made.
+    block_rows: rows that are read at a time. progress: called with what is being done, and how much of all is done; by
+    whichever thread reads.
     """
     inputs = _inputs(predictions)
     metrics = metrics if metrics is None or isinstance(metrics, str) else list(metrics)
+    metrics = _with_ladder(metrics) if ladder else metrics
     settings = _settings(level, resamples, seed, intervals, threads)
     check_rows(block_rows)
     columns = [by] if isinstance(by, str) else list(by)
@@ -69,7 +75,8 @@ def evaluate(
     for place, item in enumerate(inputs):
         tell = _teller(progress, item.name, place, len(inputs))
         one = OneInput(item, metrics, settings, columns, units, cells, block_rows, tell, curves)
-        results.append(one.result())
+        found = one.result()
+        results.append(replace(found, ladder=Ladder.of(found.metrics)) if ladder else found)
         notes += one.notes()
         described.append(_described(one))
         summaries += [one.summary(over)] if cells else []
@@ -79,13 +86,24 @@ def evaluate(
         version=_version(),
         settings=_recorded(settings, metrics, columns, units)
         | ({"shift": list(cells or COLUMNS), "over": over} if shift else {})
-        | (follow.recorded() if follow else {}),
+        | (follow.recorded() if follow else {})
+        | ({"ladder": True} if ladder else {}),
         inputs=tuple(described),
         results=tuple(results),
         warnings=tuple(dict.fromkeys(notes)),
         shift=tuple(summaries),
         sizes=followed(follow, inputs, _named(metrics, results), settings, units, progress) if follow else (),
     )
+
+
+def _with_ladder(metrics: str | list[str] | None) -> list[str]:
+    """The metrics of the ladder, and those that were named beside them."""
+    named = registry.split(metrics) if isinstance(metrics, str) else list(metrics or ())
+    if named == ["all"]:
+        raise UsageError(
+            "ladder", expected="metrics by name beside it, or none", came='got "all"', do="leave one of them out"
+        )
+    return [*SPECS, *(text for text in named if registry.parse(text).text not in SPECS)]
 
 
 def _named(metrics: str | list[str] | None, results: list[Result]) -> list[list[str]] | str | None:

@@ -42,36 +42,36 @@ class Link:
 
 
 RUNGS = (
-    Rung("rbs", "√BS", "every label was predicted with certainty: right and calibrated", "nothing is left open"),
+    Rung("rbs", "√BS", "every label was predicted with certainty", ""),
     Rung(
         "ce(p=2)",
         "CE₂",
         "the whole vector of probabilities is right, given itself: calibrated in full",
-        "that the model is accurate or sharp: always predicting the base rates gives zero",
+        "the model is accurate or sharp: always predicting the base rates gives zero",
     ),
     Rung(
         "cwce",
         "CWCE₂",
-        "each class's probability is right, on average over rows with the same probability of that class",
-        "that the vector is right: CE₂ can still be as large as √(0.99 − 1/C) (proposition 3.2); nor that TCE₂ is zero",
+        "each class's probability is right, on average over rows that share its bin",
+        "the vector is right: CE₂ may be as large as √(0.99 − 1/C) (proposition 3.2); nor that TCE₂ is zero",
     ),
     Rung(
         "tce",
         "TCE₂",
-        "the confidence in the top label is right, on average over rows in the same bin",
-        "anything of the other classes, or of differences within a bin",
+        "the confidence in the top label is right, on average over each bin",
+        "other classes, or rows within a bin, are right",
     ),
     Rung(
         "ks",
         "KS",
-        "the confidence is right over every range of it",
-        "anything of the other classes; gaps of opposite sign at neighbouring confidences cancel",
+        "the confidence is right on average over every range of it",
+        "other classes are right",
     ),
     Rung(
         "ece",
         "ECE",
         "the confidence is right on average over each bin",
-        "anything more: a constant confidence equal to the accuracy gives zero (proposition D.2)",
+        "anything is known of single rows: saying the accuracy everywhere gives zero (proposition D.2)",
     ),
 )
 LINKS = (

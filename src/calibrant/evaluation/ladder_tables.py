@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrant.evaluation.ladder import Ladder, Standing, symbol_of
+from calibrant.evaluation.ladder import Ladder, Rung, Standing, symbol_of
 from calibrant.evaluation.rendering import Table
 
 RULES = {"must": "must hold", "limit": "holds in the limit", "may cross": "may cross"}
@@ -22,7 +22,12 @@ def _here(standing: Standing) -> str:
     return "holds" if standing.holds else "crossed"
 
 
-def ladder_lines(ladder: Ladder) -> list[str]:
+def ladder_lines(ladder: Ladder, name: str = "") -> list[str]:
     """Why links are crossed that are, what each error's being zero would mean, and what it would not."""
-    crossed = [f"{_written(s)} is crossed: {s.link.why}" for s in ladder.standings if not s.holds]
-    return crossed + [f"{r.symbol} ({r.spec}) = 0 would mean: {r.zero}; not: {r.not_zero}" for r in ladder.rungs]
+    crossed = [f"{name}{_written(s)} is crossed: {s.link.why}" for s in ladder.standings if not s.holds]
+    return crossed + [_zero(rung) for rung in ladder.rungs]
+
+
+def _zero(rung: Rung) -> str:
+    without = f"; not that {rung.not_zero}" if rung.not_zero else ""
+    return f"{rung.symbol} = 0 would mean that {rung.zero}{without}"

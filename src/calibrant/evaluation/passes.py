@@ -26,6 +26,7 @@ from calibrant.predictions.files.stream import Stream
 from calibrant.predictions.regression import crossing_notes
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.metric import Spec
+from calibrant.registry.sampled import taken_of
 
 RENORMALISED_ABOVE = 1e-5
 MOST_GROUPS = 1000
@@ -188,6 +189,15 @@ class OneInput:
         wanted = f"{math.ceil(most / rate)} would do"
         return [Note("too-few-resamples", f"{self.source.name}: {said}; {wanted}")]
 
+    def _subsampled(self) -> list[Note]:
+        """Metrics that looked at some of the rows only."""
+        states = {} if self.seen is None else {text: taken_of(a) for text, a in self.seen.all.each.items()}
+        return [
+            Note("subsampled", f"{self.source.name}: {text} is of {taken} rows, chosen at random; rows= takes more")
+            for text, taken in states.items()
+            if taken is not None and taken < self.source.n
+        ]
+
     def notes(self) -> list[Note]:
         """What was met or done that the user should know of."""
         name, out = self.source.name, list(self.source.notes())
@@ -207,6 +217,7 @@ class OneInput:
         if self.units is not None and self.settings.intervals and self._redrawn():
             said = "rows of a unit depend on each other, so labels are not redrawn: no band, no p-value"
             out.append(Note("units-without-band", f"{name}: {said}"))
+        out += self._subsampled()
         if any(column.partition(":")[0] == "labels" for column in self.by):
             said = "within one label no model is calibrated: groups by labels have no interval or band of ECE"
             out.append(Note("by-labels", f"{name}: {said}"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.errors import FileError, UsageError, did_you_mean, plain, show
+from calibrant.evaluation.ladder import Ladder
 from calibrant.evaluation.shift import Summary
 from calibrant.evaluation.size_curves import Sizes
 from calibrant.predictions.base import Note
@@ -52,6 +53,8 @@ class Result:
     """Metrics that were left out, and why."""
     curves_skipped: Mapping[str, str] = field(default_factory=dict)
     """Curves that were left out, and why; tables do not show it."""
+    ladder: Ladder | None = None
+    """What holds between the errors from √BS down to ECE, where it was asked for."""
 
     def __getitem__(self, spec: str) -> Estimate:
         if spec not in self.metrics and spec not in self.skipped:
@@ -70,6 +73,8 @@ class Result:
         }
         if self.curves:
             out["curves"] = {name: dict(columns) for name, columns in self.curves.items()}
+        if self.ladder is not None:
+            out["ladder"] = self.ladder.to_json()
         if self.groups:
             out["groups"] = [group.to_json() for group in self.groups]
         out["skipped"] = dict(self.skipped)
@@ -178,13 +183,15 @@ def _result(data: dict[str, Any]) -> Result:
     groups = tuple(
         Group(item["by"], item["value"], item["n"], _estimates(item["metrics"])) for item in data.get("groups", [])
     )
+    metrics = _estimates(data["metrics"])
     return Result(
         data["input"],
-        _estimates(data["metrics"]),
+        metrics,
         groups,
         data.get("curves", {}),
         data.get("skipped", {}),
         data.get("curves_skipped", {}),
+        Ladder.of(metrics) if "ladder" in data else None,
     )
 
 

@@ -223,7 +223,7 @@ class _Found:
 
 def _values(item: Evaluated, texts: list[str], threads: int | None) -> list[float]:
     settings = Settings(intervals=False, threads=threads)
-    metrics = OneInput(item, texts, settings).result(curves=False).metrics
+    metrics = OneInput(item, texts, settings).result(noted=False).metrics
     return [metrics[text].value if text in metrics else math.nan for text in texts]
 
 

@@ -8,6 +8,7 @@ import textwrap
 
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
+from calibrant.evaluation.ladder_tables import ladder_lines, links_table
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.shift import ACROSS, QUARTILES, Summary
@@ -143,9 +144,10 @@ def _chosen(evaluation: Evaluation, known: list[str]) -> list[str]:
 
 
 def result_tables(evaluation: Evaluation, result: Result) -> list[Table]:
-    """The tables of one input: its metrics, then its groups."""
+    """The tables of one input: its metrics, what holds between them, then its groups."""
     columns = dict.fromkeys(group.by for group in result.groups)
-    return [main_table(evaluation, result), *(group_table(evaluation, result, by) for by in columns)]
+    links = [links_table(result.input, result.ladder)] if result.ladder else []
+    return [main_table(evaluation, result), *links, *(group_table(evaluation, result, by) for by in columns)]
 
 
 def tables(evaluation: Evaluation) -> list[Table]:
@@ -174,9 +176,16 @@ def remarks(evaluation: Evaluation) -> list[str]:
         above = [spec for spec, e in result.metrics.items() if e.value > e.high]
         if above and not _across(evaluation):
             out.append(f"{', '.join(above)}: the value is biased upwards, and the interval is of the true error")
+        below = [spec for spec, e in result.metrics.items() if e.value < e.low]
+        if below and not _across(evaluation):
+            out.append(f"{', '.join(below)}: the value is biased downwards, and the interval is of the true error")
         about = [spec for spec, e in result.metrics.items() if _is_about(e)]
         if about and not _across(evaluation):
-            out.append(f"{ABOUT.strip()} may cover less than it says: `calibrant metrics {about[0]}` says when")
+            out.append(
+                f"{ABOUT.strip()} may cover less than it says: `calibrant metrics {about[0].partition('(')[0]}` says when"
+            )
+        if result.ladder and not _across(evaluation):
+            out += ladder_lines(result.ladder, f"{plain(result.input)}: " * several)
         if said:
             out.append(f"skipped{f' for {plain(result.input)}' * several}: {said}")
     for item in evaluation.sizes:

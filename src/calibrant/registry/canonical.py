@@ -76,6 +76,7 @@ CE = calibration_error(
     "classes hardly any row has neighbours, and the value is mostly noise: look at the null band.",
     cost="quadratic",
     merge="rows",
+    keeps_rows=lambda spec: False,
     interval="test inversion along the fitted gaps, quantiles taken to be linear between a calibrated model and the "
     "fitted one; approximate, for what the kernel smooths away is not in it",
     options=(
@@ -171,6 +172,7 @@ SKCE = Metric(
     "to compare with.",
     cost="quadratic",
     merge="rows",
+    keeps_rows=lambda spec: False,
     interval="jackknife, which is too wide near calibration; form=block: Student's t of blocks. Both of the true "
     "value, which is never negative; of form=biased too",
     redraws=True,

@@ -116,6 +116,12 @@ class SampledGaussians(SampledRows):
         return np.stack([rows.mean[chosen], np.sqrt(rows.variance[chosen]), rows.y[chosen]], axis=1)
 
 
+def taken_of(accumulator: Any) -> int | None:
+    """How many rows an accumulator has kept of those it has seen; None of one that sees all."""
+    state = getattr(accumulator, "state", None)
+    return min(state.n, state.most) if isinstance(state, SampledRows) else None
+
+
 def most_rows(wanted: int, classes: int) -> int:
     """How many rows are kept where so many are wanted: as many as fit the memory."""
     return max(2, min(wanted, MOST_ENTRIES // classes))
