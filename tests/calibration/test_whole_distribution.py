@@ -100,7 +100,7 @@ def test_published_values_of_two_gaussians(mean, std, y, expected):
     assert value(units, "skce(scale=60)") == pytest.approx(expected, abs=1e-12)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(2, 12), st.integers(2, 6), st.floats(0.05, 5), st.floats(0, 30), st.integers(0, 2**32 - 1))
 def test_skce_equals_plain_loops(n, classes, width, sharp, seed):
     p = probabilities(n, classes, seed, sharp)

@@ -181,9 +181,8 @@ def remarks(evaluation: Evaluation) -> list[str]:
             out.append(f"{', '.join(below)}: the value is biased downwards, and the interval is of the true error")
         about = [spec for spec, e in result.metrics.items() if _is_about(e)]
         if about and not _across(evaluation):
-            out.append(
-                f"{ABOUT.strip()} may cover less than it says: `calibrant metrics {about[0].partition('(')[0]}` says when"
-            )
+            name = about[0].partition("(")[0]
+            out.append(f"{ABOUT.strip()} may cover less than it says: `calibrant metrics {name}` says when")
         if result.ladder and not _across(evaluation):
             out += ladder_lines(result.ladder, f"{plain(result.input)}: " * several)
         if said:
