@@ -39,7 +39,9 @@ MOST_BYTES = 1 << 31
 """Bytes up to which predictions left in their files are read into memory: subsets need every row at hand."""
 FEWEST, USUAL, MOST = 20, 100, 100_000
 ENTRIES = 1 << 29
-"""Scores that all subsets together may hold before there are fewer than the usual number of them."""
+"""Numbers that all subsets together may hold before there are fewer than the usual number of them."""
+OVERHEAD = 50
+"""What a row costs beside its scores, in scores: it is drawn, copied, binned and sorted."""
 SMALLEST = 100
 STEPS = 8
 TRUTHS = ("labels", "label_probs", "correct", "y", "outside")
@@ -63,8 +65,9 @@ def value_by_size(
     metrics: spec strings, `rbs` (of numbers `dss`) being added; None for those of Gruber & Buettner that apply; "all"
     for all of linear or sort cost. after: the same rows once recalibrated; improvements are then before − after on the
     same subsets. sizes: rows; without them about eight from 100 (below 1000 rows a tenth of them) to all. repeats:
-    subsets of a size, 100 by default, and down to 20 where they would hold more than 2²⁹ scores together. units: a
-    column of dependent rows, which are drawn together: a subset has whole units, and at least the rows of its size.
+    subsets of a size, 100 by default, and down to 20 where they would hold more than 2²⁹ numbers together, a row having
+    its scores and 50 more. units: a column of dependent rows, which are drawn together: a subset has whole units, and
+    at least the rows of its size.
     """
     before = in_memory(predictions)
     later = None if after is None else in_memory(after)
@@ -293,10 +296,10 @@ def checked_sizes(sizes: Iterable[int], item: Input) -> tuple[int, ...]:
 
 
 def default_repeats(item: Evaluated, sizes: tuple[int, ...]) -> int:
-    """The usual number of subsets, or as many as hold `ENTRIES` scores together, but not too few to see a spread."""
+    """The usual number of subsets, or as many as hold `ENTRIES` numbers together, but not too few to see a spread."""
     width = item.members * getattr(item, "classes", 1)
     samples = getattr(item, "samples", None)
-    width = width if samples is None else len(samples)
+    width = OVERHEAD + (width if samples is None else len(samples))
     return int(np.clip(ENTRIES // max(sum(sizes[:-1]) * width, 1), FEWEST, USUAL))
 
 
