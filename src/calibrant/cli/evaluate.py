@@ -47,7 +47,6 @@ def command(
     columns = inputs.columns_of(locals())
     from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings, write_outputs
     from calibrant.evaluation.evaluate import evaluate
-    from calibrant.predictions.files.stream import Stream
 
     form = check_format(form)
     rows = inputs.sizes_of(sizes, at)
@@ -56,7 +55,7 @@ def command(
     if soft:
         predictions = [inputs.soft(p) for p in predictions]
     if hashed:
-        predictions = [p.fingerprinted() if isinstance(p, Stream) else p for p in predictions]
+        predictions = [inputs.hashed(p) for p in predictions]
     specs = ",".join(metrics) if metrics else None
     with progress_bar(quiet) as progress:
         evaluation = evaluate(

@@ -147,6 +147,13 @@ def _read(source, options, strict: bool, blocks: bool) -> InMemory | Stream:  # 
     return read_source(source, options, strict=strict)
 
 
+def hashed(item: InMemory | Stream) -> InMemory | Stream:
+    """The same input, with its SHA-256 where it is read block by block too."""
+    from calibrant.predictions.files.stream import Stream
+
+    return item.fingerprinted() if isinstance(item, Stream) else item
+
+
 def soft(item: InMemory | Stream) -> InMemory | Stream:
     """The same input, scored against its soft labels; numbers have none."""
     from calibrant.predictions import Classification

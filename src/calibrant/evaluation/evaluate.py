@@ -64,19 +64,19 @@ def evaluate(
     whichever thread reads.
     """
     inputs = _inputs(predictions)
-    metrics = metrics if metrics is None or isinstance(metrics, str) else list(metrics)
-    metrics = _with_ladder(metrics) if ladder else metrics
+    metrics = _asked_for(metrics, ladder)
     settings = _settings(level, resamples, seed, intervals, threads)
     check_rows(block_rows)
     columns = [by] if isinstance(by, str) else list(by)
     cells = _shift_columns(shift, over, inputs)
     follow = Followed.of(sizes, repeats, pairs, inputs)
+    also = ({"shift": list(cells or COLUMNS), "over": over} if shift else {}) | ({"ladder": True} if ladder else {})
+    also |= follow.recorded() if follow else {}
     results, notes, described, summaries = [], [], [], []
     for place, item in enumerate(inputs):
         tell = _teller(progress, item.name, place, len(inputs))
         one = OneInput(item, metrics, settings, columns, units, cells, block_rows, tell, curves)
-        found = one.result()
-        results.append(replace(found, ladder=Ladder.of(found.metrics)) if ladder else found)
+        results.append(_result(one, ladder))
         notes += one.notes()
         described.append(_described(one))
         summaries += [one.summary(over)] if cells else []
@@ -84,10 +84,7 @@ def evaluate(
         summaries = [_across(inputs, results, over)]
     return Evaluation(
         version=_version(),
-        settings=_recorded(settings, metrics, columns, units)
-        | ({"shift": list(cells or COLUMNS), "over": over} if shift else {})
-        | (follow.recorded() if follow else {})
-        | ({"ladder": True} if ladder else {}),
+        settings=_recorded(settings, metrics, columns, units) | also,
         inputs=tuple(described),
         results=tuple(results),
         warnings=tuple(dict.fromkeys(notes)),
@@ -96,8 +93,15 @@ def evaluate(
     )
 
 
-def _with_ladder(metrics: str | list[str] | None) -> list[str]:
-    """The metrics of the ladder, and those that were named beside them."""
+def _result(one: OneInput, ladder: bool) -> Result:
+    found = one.result()
+    return replace(found, ladder=Ladder.of(found.metrics)) if ladder else found
+
+
+def _asked_for(metrics: str | Iterable[str] | None, ladder: bool) -> str | list[str] | None:
+    """The metrics that were named; with the ladder, its own before them."""
+    if not ladder:
+        return metrics if metrics is None or isinstance(metrics, str) else list(metrics)
     named = registry.split(metrics) if isinstance(metrics, str) else list(metrics or ())
     if named == ["all"]:
         raise UsageError(

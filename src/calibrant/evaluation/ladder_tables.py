@@ -11,7 +11,8 @@ RULES = {"must": "must hold", "limit": "holds in the limit", "may cross": "may c
 def links_table(name: str, ladder: Ladder) -> Table:
     """One row a link: what is known of it, and how it is here."""
     rows = tuple((_written(s), RULES[s.link.kind], _here(s)) for s in ladder.standings)
-    return Table(f"{name} · the ladder: what holds between the errors", ("link", "rule", "here"), rows, left=3)
+    title = " · ".join(filter(None, (name, "the ladder: what holds between the errors")))
+    return Table(title, ("link", "rule", "here"), rows, left=3)
 
 
 def _written(standing: Standing) -> str:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
+from calibrant.evaluation.ladder_tables import ladder_lines, links_table
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
-from calibrant.evaluation.tables import group_table, main_table, shift_tables
+from calibrant.evaluation.tables import group_table, main_table, shift_tables, size_tables
 from calibrant.predictions.files.writing import atomic_write
 from calibrant.registry import find
 
@@ -45,6 +46,9 @@ def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
     if evaluation.shift:
         summaries = "".join(rendering.as_html(table) for table in shift_tables(evaluation))
         sections += f"<section><h2>Under shift</h2>{summaries}</section>"
+    if evaluation.sizes:
+        tables = "".join(rendering.as_html(table) for table in size_tables(evaluation))
+        sections += f"<section><h2>By the size of the test set</h2>{tables}</section>"
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
@@ -58,6 +62,9 @@ def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
 def _section(evaluation: Evaluation, result: Result) -> str:
     parts = [f"<section><h2>{html.escape(plain(result.input))}</h2>"]
     parts.append(rendering.as_html(main_table(evaluation, result)))
+    if result.ladder is not None:
+        parts.append(rendering.as_html(links_table("", result.ladder)))
+        parts += [f"<p class='note'>{html.escape(line)}</p>" for line in ladder_lines(result.ladder)]
     if "reliability" in result.curves:
         parts.append(_reliability(result.curves["reliability"]))
     if "pit" in result.curves:
