@@ -70,8 +70,8 @@ def evaluate(
     columns = [by] if isinstance(by, str) else list(by)
     cells = _shift_columns(shift, over, inputs)
     follow = Followed.of(sizes, repeats, pairs, inputs)
-    also = ({"shift": list(cells or COLUMNS), "over": over} if shift else {}) | ({"ladder": True} if ladder else {})
-    also |= follow.recorded() if follow else {}
+    also: dict[str, object] = {"shift": list(cells or COLUMNS), "over": over} if shift else {}
+    also |= ({"ladder": True} if ladder else {}) | (follow.recorded() if follow else {})
     results, notes, described, summaries = [], [], [], []
     for place, item in enumerate(inputs):
         tell = _teller(progress, item.name, place, len(inputs))
