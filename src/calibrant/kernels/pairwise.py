@@ -224,7 +224,7 @@ def redrawn_labels(q: np.ndarray, replicates: int, seed: int, purpose: int, thre
     cumulative = np.cumsum(q, axis=1)
     last = classes - 1 - np.argmax(q[:, ::-1] > 0, axis=1)
     cumulative[np.arange(classes) >= last[:, None]] = np.inf
-    out = np.empty((replicates, n), np.min_scalar_type(classes - 1))
+    out: np.ndarray = np.empty((replicates, n), np.min_scalar_type(classes - 1))
     run = (*key_of(seed), np.uint32(purpose), cumulative, out)
     over_rows(partial(redrawn.draw_labels, *run), replicates, out.size, threads)
     return out
@@ -232,7 +232,7 @@ def redrawn_labels(q: np.ndarray, replicates: int, seed: int, purpose: int, thre
 
 def by_row(x: np.ndarray, count: int, dtype: type) -> np.ndarray:
     """(count·W, R) from (R, N): rows to fill up the last tile are 0."""
-    out = np.zeros((count * W, len(x)), dtype)
+    out: np.ndarray = np.zeros((count * W, len(x)), dtype)
     out[: x.shape[1]] = x.T
     return out
 
