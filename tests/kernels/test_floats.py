@@ -37,6 +37,23 @@ def test_error_is_at_most_two_units_in_the_last_place(name):
     assert units.max() < 2.0
 
 
+def test_the_short_exp_loses_little_far_out():
+    x = -700 * RANDOM.random(200_000)
+    out = np.empty_like(x)
+    each(floats.exp64_short, x, out)
+    errors = np.abs(out / np.exp(x.astype(np.longdouble)) - 1)
+    assert (errors < 1e-15 * (1 - x / 20)).all()
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-2, 1.0, 80.0])
+def test_expm1_keeps_its_digits(size):
+    x = (size * (2 * RANDOM.random(200_000) - 1)).astype(np.float32)
+    out = np.empty_like(x)
+    each(floats.expm1_32, x, out)
+    truth = np.expm1(x.astype(np.float64))
+    assert (np.abs(out - truth) <= 4e-7 * np.abs(truth)).all()
+
+
 def test_exp_of_zero_and_log_of_one_are_exact():
     assert floats.exp32(np.float32(0)) == 1
     assert floats.exp64(0.0) == 1

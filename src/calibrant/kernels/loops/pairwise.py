@@ -68,7 +68,7 @@ def keep_pairs(lanes, k, step, i, rows, other):
 
 
 # ------------------------------------------------------------------------------------------- median
-@kernel()
+@kernel(fastmath=SUMS)
 def pair_square(x, i, j):
     """‖x_i − x_j‖² of rows of an (N, D) array."""
     total = 0.0
