@@ -181,7 +181,7 @@ def test_what_stands_beside_them_is_in_order(case):
         assert math.isnan(e.low) or low <= e.low <= e.high <= high, (spec, e)
         assert math.isnan(e.null_low) == math.isnan(e.null_high) == math.isnan(e.p_value), (spec, e)
         assert math.isnan(e.p_value) or (e.null_low <= e.null_high and e.p_value <= 1.0), (spec, e)
-        assert not e.p_value == 0.0 or (e.value == INF and spec.startswith("log_e_value")), (spec, e)
+        assert e.p_value != 0.0 or (e.value == INF and spec.startswith("log_e_value")), (spec, e)
         assert math.isnan(e.detectable) or 0.0 <= e.detectable <= high, (spec, e)
 
 
