@@ -89,7 +89,9 @@ NO_HITS = {"misclassification_auroc": NAN, "misclassification_aupr": NAN}
 ONE_CLASS = {"roc_auc": NAN, "average_precision": NAN}
 NO_VARIANCE = {"spiegelhalter_z": NAN}
 """Every p is 0, ½ or 1."""
-IMPOSSIBLE = {"nll": INF, "upper_bound(score=nll)": INF, "hosmer_lemeshow": INF, "hosmer_lemeshow(groups=1000)": INF}
+DEPENDENT = {"log_e_value": NAN}
+FORBIDDEN = {"hosmer_lemeshow": INF, "hosmer_lemeshow(groups=1000)": INF, "log_e_value": INF}
+IMPOSSIBLE = {"nll": INF, "upper_bound(score=nll)": INF} | FORBIDDEN
 """What had probability 0 has happened."""
 
 
@@ -110,7 +112,7 @@ NOT_FINITE = {
     "certain and right": ONLY_HITS | NO_ERRORS | NO_VARIANCE,
     "certain and wrong": ONLY_MISSES | NO_HITS | NO_VARIANCE | IMPOSSIBLE,
     "certain": ONE_P | NO_VARIANCE | IMPOSSIBLE | of_class_1(
-        NO_VARIANCE | {"hosmer_lemeshow": INF, "hosmer_lemeshow(groups=1000)": INF}
+        NO_VARIANCE | FORBIDDEN
     ),
     "equal confidences": ONE_P,
     "halves": ONE_P | NO_VARIANCE | of_class_1(ONE_P | NO_VARIANCE),
@@ -118,7 +120,7 @@ NOT_FINITE = {
     "one weight": ONLY_HITS | of_class_1(ONLY_HITS) | NO_ERRORS | ONE_CLASS,
     "two weights": ONLY_HITS | of_class_1(ONLY_HITS) | NO_ERRORS | ONE_CLASS,
     "impossible label": ONLY_MISSES | NO_HITS | IMPOSSIBLE | of_class_1(
-        FALLING | {"hosmer_lemeshow": INF, "hosmer_lemeshow(groups=1000)": INF}
+        FALLING | FORBIDDEN
     ),
     "neighbouring floats": FALLING,
     "one answer": ONLY_HITS | NO_HITS,
@@ -131,7 +133,9 @@ NOT_FINITE = {
     "no confidence": ONLY_MISSES | NO_HITS | NO_VARIANCE | {"o_e": NAN},
     "no confidence, but right": ONE_P | NO_VARIANCE | IMPOSSIBLE | {"o_e": INF},
     "weighted answers": FALLING,
-    "one unit of answers": FALLING,
+    "one unit of answers": FALLING | DEPENDENT,
+    "one unit": DEPENDENT | of_class_1(DEPENDENT),
+    "two units": DEPENDENT | of_class_1(DEPENDENT),
     "infinite scores": {"wasserstein": INF},
     "inside without weight": dict.fromkeys(
         ("auroc", "aupr_in", "aupr_out", "detection_accuracy", "fpr95", "fpr95(level=1)", "wasserstein"), NAN
@@ -176,7 +180,8 @@ def test_what_stands_beside_them_is_in_order(case):
         assert math.isnan(e.low) == math.isnan(e.high) == (e.method == "none"), (spec, e)
         assert math.isnan(e.low) or low <= e.low <= e.high <= high, (spec, e)
         assert math.isnan(e.null_low) == math.isnan(e.null_high) == math.isnan(e.p_value), (spec, e)
-        assert math.isnan(e.p_value) or (e.null_low <= e.null_high and 0.0 < e.p_value <= 1.0), (spec, e)
+        assert math.isnan(e.p_value) or (e.null_low <= e.null_high and e.p_value <= 1.0), (spec, e)
+        assert e.p_value != 0.0 or (e.value == INF and spec.startswith("log_e_value")), (spec, e)
         assert math.isnan(e.detectable) or 0.0 <= e.detectable <= high, (spec, e)
 
 

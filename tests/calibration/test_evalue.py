@@ -190,6 +190,9 @@ def test_the_metric_tells_its_p_value_and_how_it_is_read():
     calm = cal.evaluate(cal.Judged.from_confidence(p, y == 1), "log_e_value")["log_e_value"]
     assert calm.value < 1.3
     assert calm.p_value == 1
+    assert calm.null_high == pytest.approx(math.log10(20))
+    assert calm.null_low == pytest.approx(math.log10(2.0**-11))
+    assert calm.null_low < calm.value
     assert "log₁₀ 20 = 1.30" in LOG_E_VALUE.definition
 
 

@@ -20,7 +20,7 @@ LABELS = RNG.integers(0, C, N)
 CAL = cal.Classification
 
 
-STEEP = {"slope", "intercept", "hosmer_lemeshow", "spiegelhalter_z", "smooth_ece"}
+STEEP = {"slope", "intercept", "hosmer_lemeshow", "spiegelhalter_z", "smooth_ece", "log_e_value"}
 """Metrics in which a rounding of p shows a hundred times larger, or which are found to within 1e-7."""
 BY_CLASSES = {"sce", "ace", "tace", "uce"}
 """Metrics that are divided by the number of classes, or its logarithm."""

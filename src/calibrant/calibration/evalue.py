@@ -37,6 +37,8 @@ DIRECTIONS = 8
 BINS = 10
 UNCHANGED = 0.5
 """Weight, in each bin, of nothing being wrong there."""
+LOWEST = -math.log(2.0) + BINS * math.log(UNCHANGED)
+"""log E is never below: in every bin nothing may be wrong."""
 UNIT_BITS = 54
 """Sums are whole numbers of 2⁻⁵⁴."""
 HIGH_BITS = 20

@@ -235,7 +235,7 @@ class OneInput:
 
 def _given_the_label(estimate: Estimate) -> Estimate:
     """A calibration error among rows of one label: its null and its interval do not apply."""
-    if estimate.method != "test-inversion" and math.isnan(estimate.null_high) and math.isnan(estimate.p_value):
+    if estimate.method != "test-inversion" and math.isnan(estimate.null_high):
         return estimate
     return Estimate.of(estimate.value, estimate.n)
 

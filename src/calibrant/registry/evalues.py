@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.calibration.evalue import LogRatios
+from calibrant.calibration.evalue import LOWEST, LogRatios
 from calibrant.kernels.loops.evalue import FAR
 from calibrant.predictions import Classification, Judged
 from calibrant.registry.estimate import Estimate, Settings
@@ -74,8 +74,11 @@ def _estimate(state: Evidence, settings: Settings) -> Estimate:
     if state.by_unit:
         return Estimate.of(math.nan, state.ratios.n)
     value = log10(state.ratios.log_e())
-    null = {"p_value": min(1.0, 10.0**-value)} if settings.intervals else {}
-    return Estimate.of(value, state.ratios.n, **null)
+    if not settings.intervals:
+        return Estimate.of(value, state.ratios.n)
+    null_high = -math.log10(1.0 - settings.level)  # Markov's inequality
+    p_value = min(1.0, 10.0**-value)
+    return Estimate.of(value, state.ratios.n, null_low=log10(LOWEST), null_high=null_high, p_value=p_value)
 
 
 def log10(log_e: float) -> float:
@@ -100,7 +103,7 @@ LOG_E_VALUE = Metric(
     definition="log₁₀ E, with E the mean of two mixtures of likelihood ratios: of Cox's lines logit q = a + b·logit p, "
     "and of shifts of the logit apart in ten bins. If the predictions are right, E has expectation 1 and the chance "
     "that it ever reaches 1/α is at most α: above log₁₀ 20 = 1.30 calibration is rejected at 5 %, whenever one looks. "
-    "The p-value is min(1, 1/E).",
+    "The p-value is min(1, 1/E), and the band ends where it falls to 1 − level.",
     reference=REFERENCE,
     direction="lower",
     limits=(-INFINITE, INFINITE),
