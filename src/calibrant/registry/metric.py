@@ -98,7 +98,10 @@ class Metric:
     redraws: bool = False
     """Whether labels are redrawn from the predictions, for a band of what a calibrated model would give."""
     light: bool = False
-    """Whether confidence, hits and p(label) are all it reads, so that a pass for it alone can be shorter."""
+    """Whether confidence, hits and p(label) are all it reads, so that a pass for it alone can be shorter.
+
+    Of a regression: whether it reads neither mean nor variances.
+    """
 
     def option(self, name: str) -> Option:
         """The option of this name, or an error that lists those there are."""
