@@ -28,6 +28,8 @@ COUNTS = {
     "class_null": 500,
     "detectable": 250,
     "detection": 1000,
+    "levels": 150,
+    "levels_null": 600,
 }
 BIAS_ROWS = 200_000
 
@@ -56,6 +58,8 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "means": partial(coverage.means_table, MODELS, many),
         "detectable": partial(c.detectable_table, count["detectable"]),
         "detection": partial(detection.coverage_table, count["detection"]),
+        "levels": partial(regression.levels_table, count["levels"]),
+        "levels_null": partial(regression.levels_null_table, count["levels_null"]),
         "numbers": partial(regression.coverage_table, many),
         "units": partial(coverage.units_table, many),
         "extreme": partial(coverage.means_table, EXTREME, many),
