@@ -1,12 +1,14 @@
-"""How often intervals of regression scores contain the truth, and whether the fair CRPS is unbiased."""
+"""How often intervals of regression scores and calibration errors contain the truth; null levels; the fair CRPS."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 import calibrant as cal
+from evidence.simulation import above, covered, null_bands_only, rejected, simulate, width
 
 METRICS = ("crps", "nll", "mse")
 TRUTH_ROWS = 2_000_000
@@ -18,6 +20,8 @@ class NumberModel:
 
     name: str
     width: float = 1.0
+    shift: float = 0.0
+    """By how many standard deviations outcomes are higher than is said."""
     freedom: float = np.inf
     """Degrees of freedom of the noise e, scaled to variance 1 where it has one; ∞ is normal."""
     members: int = 1
@@ -29,7 +33,7 @@ class NumberModel:
         noise = rng.standard_normal(n)
         if np.isfinite(self.freedom):
             noise = rng.standard_t(self.freedom, n) * np.sqrt((self.freedom - 2) / self.freedom)
-        y, std = centre + scale * noise, self.width * scale
+        y, std = centre + scale * (noise + self.shift), self.width * scale
         if self.samples:
             return cal.Regression.from_samples(centre + std * rng.standard_normal((self.samples, n)), y)
         if self.members > 1:
@@ -86,3 +90,60 @@ def fair_table(rows: int = 400_000, sizes: tuple[int, ...] = (2, 5, 20, 100)) ->
             f"| {count} | {fair.mean():.5f} | {error:.5f} | {plain:.5f} | {(1 + 1 / count) / np.sqrt(np.pi):.5f} |"
         )
     return lines
+
+
+# ------------------------------------------------------------------------------- errors over levels
+LEVELS = ("mace", "rmsce", "mace(coverage=central)", "rmsce(coverage=central)")
+OFF = (
+    NumberModel("right"),
+    NumberModel("σ a tenth too small", width=0.9),
+    NumberModel("σ halved", width=0.5),
+    NumberModel("σ a fifth too large", width=1.2),
+    NumberModel("mean off by 0.1 σ", shift=0.1),
+    NumberModel("mean off by 0.5 σ", shift=0.5),
+)
+NULL = (*LEVELS, "ence", "se_var_ratio", "picp")
+TESTS = ("pit_uniformity", *(f"pit_uniformity(test={test})" for test in ("cvm", "ad", "chi2")))
+
+
+def levels_truth(model: NumberModel, metric: str) -> float:
+    """The population value: of normal outcomes P(F < p) = Φ(width·z − shift), z the quantile at p."""
+    p = np.arange(1, 100) / 100
+    z = ndtri((1 + p) / 2 if "central" in metric else p)
+    gap = ndtr(model.width * z - model.shift) - p
+    if "central" in metric:
+        gap -= ndtr(-model.width * z - model.shift)
+    return float(np.abs(gap).sum() / 100 if metric.startswith("mace") else np.sqrt((gap**2).sum() / 100))
+
+
+def levels_table(simulations: int, sizes: tuple[int, ...] = (200, 2000), resamples: int = 300) -> list[str]:
+    """Coverage (mean width) of 95 % intervals of errors over levels. That of `calibration_error` is `rmsce`'s."""
+    lines = [
+        "| model | n | " + " | ".join(f"`{m}`" for m in LEVELS) + " |",
+        "| --- |" + " ---: |" * (len(LEVELS) + 1),
+    ]
+    for place, model in enumerate(OFF):
+        truths = {m: levels_truth(model, m) for m in LEVELS}
+        for n in sizes:
+            found = simulate(model.draw, n, LEVELS, simulations, seed=5000 + place, resamples=resamples)
+            told = [f"{covered(found[m], truths[m]):.3f} ({width(found[m]):.3f})" for m in LEVELS]
+            lines.append(f"| {model.name} | {n} | " + " | ".join(told) + " |")
+    return lines
+
+
+def levels_null_table(simulations: int, sizes: tuple[int, ...] = (50, 1000), resamples: int = 200) -> list[str]:
+    """Shares of right predictions above the null band, and of p < 0.05."""
+    models = (NumberModel("Gaussian"), NumberModel("9 samples", samples=9))
+    lines = [
+        "| metric | " + " | ".join(f"{model.name}, n = {n}" for model in models for n in sizes) + " |",
+        "| --- |" + " ---: |" * (len(models) * len(sizes)),
+    ]
+    told: dict[str, list[str]] = {m: [] for m in (*NULL, *TESTS)}
+    for place, model in enumerate(models):
+        metrics = (*LEVELS, *TESTS) if model.samples else tuple(told)
+        for n in sizes:
+            with null_bands_only():
+                found = simulate(model.draw, n, metrics, simulations, seed=7000 + place, resamples=resamples)
+            for m, cells in told.items():
+                cells.append(f"{above(found[m]):.3f}, {rejected(found[m]):.3f}" if m in found else "")
+    return lines + [f"| `{m}` | " + " | ".join(cells) + " |" for m, cells in told.items()]

@@ -33,6 +33,8 @@ COUNTS = {
     "unbiased": 1000,
     "evalues": 2000,
     "evalue_power": 200,
+    "levels": 150,
+    "levels_null": 600,
 }
 BIAS_ROWS = 200_000
 
@@ -64,6 +66,8 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "detection": partial(detection.coverage_table, count["detection"]),
         "evalues": partial(evalues.null_table, count["evalues"]),
         "evalue_power": partial(evalues.power_table, count["evalue_power"]),
+        "levels": partial(regression.levels_table, count["levels"]),
+        "levels_null": partial(regression.levels_null_table, count["levels_null"]),
         "numbers": partial(regression.coverage_table, many),
         "units": partial(coverage.units_table, many),
         "extreme": partial(coverage.means_table, EXTREME, many),

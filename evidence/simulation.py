@@ -11,7 +11,7 @@ import numpy as np
 
 import calibrant as cal
 from calibrant.intervals import NONE
-from calibrant.registry import binned_error, classwise, runs_error
+from calibrant.registry import binned_error, classwise, regression_calibration, runs_error
 
 FIELDS = ("value", "low", "high", "null_high", "p_value", "detectable")
 Draw = Callable[[int, np.random.Generator], Any]
@@ -63,6 +63,7 @@ def null_bands_only() -> Iterator[None]:
     unasked = [(binned_error, "inverted_interval", NONE), (binned_error, "detectable", np.nan)]
     unasked += [(classwise, "union_of_inversions", NONE), (runs_error, "_interval", NONE)]
     unasked += [(runs_error, "_detectable", np.nan)]
+    unasked += [(regression_calibration, "_interval", NONE), (regression_calibration, "detectable", np.nan)]
     with ExitStack() as stack:
         for module, name, answer in unasked:
             stack.enter_context(patch.object(module, name, lambda *_, answer=answer, **__: answer))

@@ -150,4 +150,18 @@ The fair CRPS of S draws is unbiased for the CRPS of the distribution that they 
 that of the empirical distribution of the draws is larger by a share of 1/S.
 
 {fair}
+
+### Calibration over levels
+
+Outcomes are normal, so that the population value is known in closed form. Coverage (mean width) of the 95 % intervals
+of errors over 100 levels; that of `calibration_error` is the square of that of `rmsce`, times 100. {levels_count}
+simulations a row (standard error {levels_error} %):
+
+{levels}
+
+Right predictions should lie above their null band in 2.5 % of simulations, and have p < 0.05 in 5 %; `se_var_ratio` and
+`picp` may be off to both sides, and `picp` takes few values of few rows. {levels_null_count} simulations (standard
+errors {levels_null_band} % and {levels_null_p} %):
+
+{levels_null}
 """

@@ -6,6 +6,7 @@ from scipy.special import ndtr, ndtri
 
 import calibrant as cal
 from calibrant.calibration import regression
+from calibrant.kernels.regression import level_counts
 
 ERRORS = ("calibration_error", "mace", "rmsce")
 
@@ -37,6 +38,9 @@ def test_cells_are_exact_at_every_level(count):
     pit = np.unique(np.concatenate([pit, 0.5 + edges / 2, 0.5 - edges / 2]))
     away = np.abs(2.0 * pit - 1.0)[:, None]
     np.testing.assert_array_equal(regression.cells_central(pit, count), (levels < away).sum(axis=1))
+    for central, cells_of in ((False, regression.cells_below), (True, regression.cells_central)):
+        counts = np.bincount(cells_of(pit, count), minlength=count + 1)
+        np.testing.assert_array_equal(level_counts(pit, count, central), counts)
 
 
 @pytest.mark.parametrize("coverage", ["below", "central"])

@@ -58,6 +58,14 @@ def gaussian_scores(
     return {name: values for name, values in out.items() if wanted[name]}
 
 
+def level_counts(pit: np.ndarray, levels: int, central: bool) -> np.ndarray:
+    """How many F are in each of the cells that the levels j/B make, or how many |2F − 1|; see `loops.count_levels`."""
+    edges = np.append(np.arange(levels + 1) / levels, np.inf)
+    counts = np.zeros((loops.LANE_COUNTS, levels + 1), np.int64)
+    loops.count_levels(_plain(pit), edges, central, counts)
+    return counts.sum(axis=0)
+
+
 def mixture_quantiles(mean: np.ndarray, std: np.ndarray, levels: np.ndarray, threads: int | None = None) -> np.ndarray:
     """Quantiles (L, N) at the levels of N(mean, std²), or of the mixture where mean and std are (M, N)."""
     mean, std = np.atleast_2d(mean), np.atleast_2d(std)

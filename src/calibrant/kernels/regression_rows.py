@@ -59,10 +59,14 @@ def regression_rows(
     *,
     threads: int | None = None,
     block_rows: int | None = None,
+    light: bool = False,
 ) -> RegressionRows:
-    """The record of all rows. wanted: NLL, CRPS, PIT, PREDICTIONS, and ("quantile", level)."""
+    """The record of all rows. wanted: NLL, CRPS, PIT, PREDICTIONS, and ("quantile", level).
+
+    A light record of Gaussians has neither mean nor variances.
+    """
     step = block_rows or max(1, BLOCK_ELEMENTS // p.members)
-    parts = [_record(p, wanted, threads, slice(start, start + step)) for start in range(0, p.n, step)]
+    parts = [_record(p, wanted, threads, slice(start, start + step), light) for start in range(0, p.n, step)]
     made = parts[0] if len(parts) == 1 else _joined(parts)
     made.weights = None if p.weights is None else p.weights / p.info.weight_unit
     if PREDICTIONS in wanted:
@@ -79,12 +83,14 @@ def _joined(parts: list[RegressionRows]) -> RegressionRows:
     return made
 
 
-def _record(p: Regression, wanted: frozenset[Hashable], threads: int | None, rows: slice) -> RegressionRows:
-    y = None if p.y is None else p.y[rows].astype(np.float64)
+def _record(
+    p: Regression, wanted: frozenset[Hashable], threads: int | None, rows: slice, light: bool
+) -> RegressionRows:
+    y = None if p.y is None else p.y[rows].astype(np.float64, copy=False)
     if p.samples is not None:
         return _of_samples(p.samples[:, rows], y, wanted, threads)
     if p.mean is not None and p.std is not None:
-        return _of_members(_wide(p.mean[:, rows]), _wide(p.std[:, rows]), y, wanted, threads)
+        return _of_members(_wide(p.mean[:, rows]), _wide(p.std[:, rows]), y, wanted, threads, light)
     return _of_quantiles(p, y, wanted, rows)
 
 
@@ -97,13 +103,18 @@ def _levels(wanted: frozenset[Hashable]) -> list[float]:
 
 
 def _of_members(
-    mean: np.ndarray, std: np.ndarray, y: np.ndarray | None, wanted: frozenset[Hashable], threads: int | None
+    mean: np.ndarray,
+    std: np.ndarray,
+    y: np.ndarray | None,
+    wanted: frozenset[Hashable],
+    threads: int | None,
+    light: bool,
 ) -> RegressionRows:
-    centre, epistemic = mean_and_variance(mean)
-    aleatoric = mean_over_members(std * std)
-    rows = RegressionRows(
-        n=mean.shape[1], y=y, mean=centre, variance=aleatoric + epistemic, aleatoric=aleatoric, epistemic=epistemic
-    )
+    rows = RegressionRows(n=mean.shape[1], y=y)
+    if not light:
+        rows.mean, rows.epistemic = mean_and_variance(mean)
+        rows.aleatoric = mean_over_members(std * std)
+        rows.variance = rows.aleatoric + rows.epistemic
     if y is not None and wanted & {NLL, CRPS, PIT}:
         scores = gaussian_scores(
             y, mean, std, nll=NLL in wanted, crps=CRPS in wanted, pit=PIT in wanted, threads=threads

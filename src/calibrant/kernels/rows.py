@@ -78,7 +78,7 @@ def rows_of(
     block_rows: int | None = None,
     light: bool = False,
 ) -> Any:
-    """The record of all rows; a light one may lack entropy and Σp² (NaN).
+    """The record of all rows; a light one may lack entropy and Σp² (NaN), or of Gaussians mean and variances.
 
     wanted: MARGIN, RANK, MEAN (the averaged prediction (N, C) of several members), PROBS (the probabilities (N, C)),
     PREDICTIONS (a `Held` of the rows), ("class", k), which leaves p_k there and 1{label = k} under ("label", k),
@@ -91,7 +91,7 @@ def rows_of(
     if isinstance(predictions, Detection):
         return detection_rows(predictions)
     if isinstance(predictions, Regression):
-        return regression_rows(predictions, wanted, threads=threads, block_rows=block_rows)
+        return regression_rows(predictions, wanted, threads=threads, block_rows=block_rows, light=light)
     if light and _is_binary(predictions, wanted):
         return _binary_rows(predictions, wanted, threads)
     return _Pass(predictions, wanted, threads, light).run(block_rows)

@@ -17,6 +17,7 @@ from calibrant.calibration import regression
 from calibrant.calibration.inversion import replicates_for
 from calibrant.kernels.exact import ExactSum, GroupSums
 from calibrant.kernels.philox import normals
+from calibrant.kernels.regression import level_counts
 from calibrant.kernels.regression_rows import RegressionRows, quantile_key
 from calibrant.kernels.resampling import INVERSION
 from calibrant.predictions import Regression
@@ -85,8 +86,13 @@ class LevelShares:
 
     def _add_cells(self, rows: RegressionRows, w: np.ndarray | None) -> None:
         (pit,) = counting(rows.weights, rows.pit)
-        cells_of = regression.cells_central if self.coverage == CENTRAL else regression.cells_below
-        self._tally(cells_of(pit, len(self.levels)), None, w)
+        central, levels = self.coverage == CENTRAL, len(self.levels)
+        if w is None:
+            found = level_counts(pit, levels, central)
+            self.counts = found + self.counts if len(self.counts) else found
+            return
+        cells_of = regression.cells_central if central else regression.cells_below
+        self._tally(cells_of(pit, levels), np.ones(len(w)), w)
 
     def _add_samples(self, rows: RegressionRows, w: np.ndarray | None) -> None:
         """The ends of y's place: where a density begins, and where it ends."""
@@ -103,17 +109,11 @@ class LevelShares:
             under = (y < q) + 0.5 * (y == q)
             self._tally(np.full(len(y), place), under, w)
 
-    def _tally(self, place: np.ndarray, value: np.ndarray | None, w: np.ndarray | None) -> None:
-        """Add the weights of rows, times a value, to their places; whole numbers of rows are counted."""
-        if value is None and w is None:
-            found = np.bincount(place, minlength=len(self.counts))
-            found[: len(self.counts)] += self.counts
-            self.counts = found
-            return
-        term = np.ones(len(place)) if value is None else value
-        self.sums.add(term if w is None else term * w, place)
+    def _tally(self, place: np.ndarray, value: np.ndarray, w: np.ndarray | None) -> None:
+        """Add a value of each row, times its weight, to its place."""
+        self.sums.add(value if w is None else value * w, place)
         if w is not None:
-            self.squares.add(term * w * w, place)
+            self.squares.add(value * w * w, place)
 
     def merge(self, other: LevelShares) -> None:
         """Take in what another has seen."""
@@ -121,9 +121,8 @@ class LevelShares:
         self.terms += other.terms
         self.made.clear()
         self.by_unit |= other.by_unit
-        few, many = sorted((self.counts, other.counts), key=len)
-        self.counts = many.copy()
-        self.counts[: len(few)] += few
+        if len(other.counts):
+            self.counts = other.counts + self.counts if len(self.counts) else other.counts
         self.sums.merge(other.sums)
         self.squares.merge(other.squares)
         for name in ("mass", "mass_squares"):
@@ -153,7 +152,7 @@ class LevelShares:
     def _values(self, sums: GroupSums) -> np.ndarray:
         places = {"samples": self.samples + 2, "quantiles": len(self.given)}.get(self.kind, len(self.levels) + 1)
         out = np.zeros(places)
-        out[: len(self.counts)] += self.counts
+        out[: len(self.counts)] += self.counts  # whole numbers of rows, where rows of Gaussians have no weights
         out[: sums.groups] += sums.values()
         return out
 

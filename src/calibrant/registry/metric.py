@@ -100,7 +100,10 @@ class Metric:
     by_unit: bool = True
     """Whether it is defined where rows depend on each other."""
     light: bool = False
-    """Whether confidence, hits and p(label) are all it reads, so that a pass for it alone can be shorter."""
+    """Whether confidence, hits and p(label) are all it reads, so that a pass for it alone can be shorter.
+
+    Of a regression: whether it reads neither mean nor variances.
+    """
 
     def option(self, name: str) -> Option:
         """The option of this name, or an error that lists those there are."""

@@ -122,6 +122,7 @@ PIT_UNIFORMITY = Metric(
     ),
     wanted=lambda spec, predictions: frozenset({PIT}),
     refuses=_lacks,
+    light=True,
     keeps_rows=lambda spec: spec["test"] != "chi2",
     accumulate=_accumulate,
 )

@@ -238,6 +238,7 @@ PIT_MEAN = Metric(
     merge="exact",
     interval="studentised",
     wanted=lambda spec, predictions: frozenset({PIT}),
+    light=True,
     accumulate=lambda spec, predictions: Mean(regression.pit, (0.0, 1.0)),
 )
 

@@ -133,6 +133,7 @@ def _over_levels(
         wanted=wanted_pit,
         refuses=_lacks_levels,
         redraws=True,
+        light=True,
         accumulate=lambda spec, predictions: error_over_levels(spec, predictions, statistic, outer),
     )
 

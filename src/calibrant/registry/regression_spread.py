@@ -125,6 +125,7 @@ PICP = Metric(
     options=(LEVEL,),
     wanted=lambda spec, predictions: frozenset({PIT}) if predictions.kind == "gaussian" else _ends(spec),
     refuses=_lacks_ends,
+    light=True,
     accumulate=_picp,
 )
 WIDTH = Metric(
@@ -144,6 +145,7 @@ WIDTH = Metric(
     options=(LEVEL,),
     wanted=lambda spec, predictions: _ends(spec),
     refuses=_lacks_ends,
+    light=True,
     accumulate=lambda spec, predictions: Mean(partial(regression.width, level=float(spec["level"]))),
 )
 

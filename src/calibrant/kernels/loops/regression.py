@@ -29,6 +29,9 @@ TINIEST = 1e-300
 LEAST = -1.7976931348623157e308
 """Below every finite number."""
 
+LANE_COUNTS = 4
+"""Counters of a cell that rows take in turn: one that is added to twice in a row has to be waited for."""
+
 # Places in the lanes of a tile.
 Y, TOP, SUM, LOSS, PIT, UNIT = 0, W, 2 * W, 3 * W, 4 * W, 5 * W
 LANES = 6 * W
@@ -242,3 +245,25 @@ def sample_rows(x, y, error, spread, below, ties, start, stop):
             equal += v == y[i]
         error[i], spread[i] = away / count, apart
         below[i], ties[i] = fewer, equal
+
+
+@kernel()
+def count_levels(pit, edges, central, counts):
+    """Add each row to counts[its number mod LANE_COUNTS, cell], edges = 0, 1/B, …, 1, ∞.
+
+    The cell is the number of edges beyond the first that are at most F; central: that are less than |2F − 1|. By the
+    product it is at most one off.
+    """
+    levels = edges.size - 2
+    for i in range(pit.size):
+        f = pit[i]
+        if central:
+            f = abs(2.0 * f - 1.0)
+            cell = max(np.int64(np.ceil(f * levels)) - 1, 0)
+            cell += f > edges[cell + 1]
+            cell -= (cell > 0) & (f <= edges[cell])
+        else:
+            cell = np.int64(f * levels)
+            cell += f >= edges[cell + 1]
+            cell -= f < edges[cell]
+        counts[i & (LANE_COUNTS - 1), cell] += 1
