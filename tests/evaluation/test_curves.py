@@ -180,7 +180,7 @@ def test_the_band_of_many_rows_is_that_of_the_sum():
     rng = np.random.default_rng(0)
     p = 0.5 + rng.random(300_000) / 2
     made = cal.Judged.from_confidence(p, (rng.random(len(p)) < p).astype(int))
-    found = curves(made, resamples=2000)
+    found = curves(made, "ks", resamples=2000)
     for name in ("reliability(bins=10)", MASS[5]):
         curve = found[name]
         for low, high, a, b, n, mean in zip(*(curve[k] for k in ("lower", "upper", "band_low", "band_high", "n",
@@ -413,7 +413,7 @@ def test_files_bring_curves_back(tmp_path):
 
 # ---------------------------------------------------------------------------------------- left out
 def test_curves_that_keep_rows_are_left_out_of_many(monkeypatch):
-    monkeypatch.setattr(curve_choosing, "MOST_KEPT", 100)
+    monkeypatch.setattr(curve_choosing, "MOST_BESIDE", 100)
     kept = {*MASS.values(), "corp", "rejection", "risk_coverage", "avu", "rejection(score=entropy)"}
     result = cal.evaluate(classes(), "accuracy,entropy", resamples=60).results[0]
     assert set(result.curves) == OF_CLASSES - kept

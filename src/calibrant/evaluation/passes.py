@@ -57,7 +57,8 @@ class OneInput:
         wanted = Wanted(specs, self.source.example, self.settings, groupings + cells, self._units(), noted=noted)
         without: dict[str, str] = {}
         if noted and self.curves:
-            curves, without = chosen(self.source.example, self.source.n, specs, wanted.extras(specs))
+            asked, named = wanted.extras(specs), self.wanted is not None
+            curves, without = chosen(self.source.example, self.source.n, specs, asked, named)
             wanted = replace(wanted, curves=curves)
         self.seen = self._taken_in(wanted)
         found = [corrected(list(self._groups(grouping, k))) for k, grouping in enumerate(groupings)]

@@ -1,7 +1,9 @@
 """Which curves are made of an input: all that its predictions can give without more than its metrics read.
 
-Where metrics are named, the pass may be short of what a curve reads, and the curve is left out; so is one that keeps
-rows, of more than `MOST_KEPT` of them, unless a metric keeps the same rows anyway.
+Where metrics are named, the pass may be short of what a curve reads, and the curve is left out. So is one that keeps
+rows, unless a metric keeps the same rows anyway, of more than `MOST_KEPT` of them; of more than `MOST_BESIDE` where
+metrics are named, so that those which take little memory go on to do so. Whether rows are in memory or in a file does
+not matter.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from calibrant.predictions import Classification, Evaluated
 from calibrant.registry.metric import NEEDS, Spec
 from calibrant.registry.sharing import Reduced
 
+MOST_BESIDE = 1 << 16
+"""Rows up to which curves that keep them are made beside metrics that were named and do not."""
 FAMILIES = (
     reliability.curves,
     corp.curves,
@@ -33,15 +37,19 @@ def curves_of(example: Evaluated) -> Iterator[Curve]:
 
 
 def chosen(
-    example: Evaluated, n: int, specs: list[Spec], asked: frozenset[Hashable]
+    example: Evaluated, n: int, specs: list[Spec], asked: frozenset[Hashable], named: bool
 ) -> tuple[list[Curve], dict[str, str]]:
-    """The curves that are made beside these metrics, which ask so much of the pass, and why others are not."""
+    """The curves that are made of n rows beside these metrics, named or not, and why others are not.
+
+    asked: what the metrics ask of the pass.
+    """
+    most = MOST_BESIDE if named else MOST_KEPT
     made = [spec.metric.accumulate(spec, example) for spec in specs]
     held = {item.key for item in made if isinstance(item, Reduced)}
     light = isinstance(example, Classification) and all(spec.metric.light for spec in specs)
     found, left_out = [], {}
     for curve in curves_of(example):
-        reason = _lacks(curve, example, asked, light) or _too_many(curve, example, n, held)
+        reason = _lacks(curve, example, asked, light) or (_keeps(curve, example, held) if n > most else None)
         if reason is None:
             found.append(curve)
         else:
@@ -59,9 +67,7 @@ def _lacks(curve: Curve, example: Evaluated, asked: frozenset[Hashable], light: 
     return None
 
 
-def _too_many(curve: Curve, example: Evaluated, n: int, held: set[Hashable]) -> str | None:
-    if n <= MOST_KEPT:
-        return None
+def _keeps(curve: Curve, example: Evaluated, held: set[Hashable]) -> str | None:
     key = curve.accumulate(example).key
     if key[0] != KEPT or key in held:
         return None
