@@ -22,6 +22,12 @@ W = 256
 
 
 @kernel(fastmath={"contract"})
+def _decay(x):
+    """e^x for x <= 0."""
+    return exp64_short(x if x > LOWEST_64 else LOWEST_64)
+
+
+@kernel(fastmath={"contract"})
 def _add_square_gaps(tiles, a, i, b, c, lanes):
     """lanes[k, j] += (x − x_j)² of coordinate c for the rows i + k, k = 0, 1."""
     x, y = tiles[a, c, i], tiles[a, c, i + 1]
@@ -136,8 +142,7 @@ def gap_counts(x, tiles, slack, low, width, shift, counts, below, step, start, s
 def laplace(lanes, k, rate):
     """lanes[k, j] = exp(−rate·√lanes[k, j])."""
     for j in range(W):
-        x = -rate * math.sqrt(lanes[k, j])
-        lanes[k, j] = exp64_short(x if x > LOWEST_64 else LOWEST_64)
+        lanes[k, j] = _decay(-rate * math.sqrt(lanes[k, j]))
 
 
 @kernel()
@@ -162,9 +167,8 @@ def _skce_terms(tiles, halves, b, label, rate, lanes, k):
     """lanes[k, j] = exp(−rate·d)·(lanes[2, j] − p_j[label] + ½‖p_j‖² − ½d²), as 2p_i·p_j = ‖p_i‖² + ‖p_j‖² − d²."""
     for j in range(W):
         square = lanes[k, j]
-        x = -rate * math.sqrt(square)
         inner = lanes[2, j] - tiles[b, label, j] + (halves[b, j] - 0.5 * square)
-        lanes[k, j] = exp64_short(x if x > LOWEST_64 else LOWEST_64) * inner
+        lanes[k, j] = _decay(-rate * math.sqrt(square)) * inner
 
 
 @kernel(fastmath=SUMS)
@@ -232,10 +236,10 @@ def _gaussian_terms(tiles, a, i, b, lanes):
         far = -math.sqrt(shift * shift + spread * spread)
         left, right = mean - tiles[b, Y, j], y - tiles[b, MEAN, j]
         joint = 1.0 / (room + tiles[b, STD, j] * tiles[b, STD, j])
-        seen = exp64_short(max(LOWEST_64, far - 0.5 * gap * gap))
-        first = exp64_short(max(LOWEST_64, far - half * left * left))
-        second = exp64_short(max(LOWEST_64, far - tiles[b, HALF, j] * right * right))
-        both = exp64_short(max(LOWEST_64, far - 0.5 * joint * shift * shift))
+        seen = _decay(far - 0.5 * gap * gap)
+        first = _decay(far - half * left * left)
+        second = _decay(far - tiles[b, HALF, j] * right * right)
+        both = _decay(far - 0.5 * joint * shift * shift)
         lanes[0, j] = (seen - scale * first) - (tiles[b, SCALE, j] * second - math.sqrt(joint) * both)
 
 
