@@ -37,6 +37,7 @@ DEGENERATE = {
     "narrow and wide members": Regression.from_gaussian([[0.0], [1e6]], [[1e-6], [1e3]], [0.5]),
 }
 
+OVER_LEVELS = {"calibration_error", "mace", "rmsce"}
 STATUS = ("undefined", "infinite", "-infinite")
 
 
@@ -65,13 +66,17 @@ def test_one_row_has_values_and_no_interval(name):
     made = DEGENERATE[name]
     for spec, estimate in estimates(made, units="unit" if name == "one unit" else None).items():
         assert math.isfinite(estimate.value), spec
-        assert (estimate.method, math.isnan(estimate.low)) == ("none", True), spec
+        if estimate.method != "wilson":
+            assert (estimate.method, math.isnan(estimate.low)) == ("none", True), spec
 
 
 @pytest.mark.parametrize("name", ["equal rows", "equal rows of samples"])
 def test_equal_scores_have_no_interval(name):
-    """That all are the same says little of the next: no interval of width 0."""
+    """That all are the same says little of the next: no interval of width 0. Shares have theirs."""
     for spec, estimate in estimates(DEGENERATE[name]).items():
+        if estimate.method in ("wilson", "test-inversion"):
+            assert estimate.low < estimate.high, spec
+            continue
         assert math.isnan(estimate.low), spec
         assert math.isnan(estimate.high), spec
 
@@ -88,7 +93,8 @@ def test_two_rows_have_students_interval():
 def test_one_sample_gives_what_needs_no_pairs():
     made = DEGENERATE["one sample"]
     result = cal.evaluate(made).results[0]
-    assert result.metrics.keys() == {"mse", "mae", "pinball", "interval_score", "pit"}
+    scores = {"mse", "mae", "pinball", "interval_score", "pit"}
+    assert result.metrics.keys() == scores | OVER_LEVELS | {"picp", "width", "pit_uniformity"}
     assert result.skipped["crps"] == "it needs two samples or more (fair=false does not)"
     assert result.skipped["dss"] == "it needs two samples or more"
     assert result.skipped["nll"] == "it needs a density"
@@ -132,11 +138,11 @@ def test_equal_samples_have_no_moment_matched_gaussian():
 # ---------------------------------------------------------------------------------------- quantiles
 def test_quantiles_give_what_they_can_and_say_why_not_the_rest():
     result = cal.evaluate(Regression.from_quantiles(Q, LEVELS, Y)).results[0]
-    assert result.metrics.keys() == {"mae", "pinball", "interval_score"}
+    assert result.metrics.keys() == {"mae", "pinball", "interval_score", "picp", "width"} | OVER_LEVELS
     reasons = {
         "it needs a density": {"nll", "aleatoric_variance", "epistemic_variance"},
-        "it needs a mean": {"mse", "dss"},
-        "it needs a whole distribution, not quantiles": {"crps", "pit"},
+        "it needs a mean": {"mse", "dss", "sharpness", "se_var_ratio", "ence"},
+        "it needs a whole distribution, not quantiles": {"crps", "pit", "pit_uniformity"},
     }
     assert result.skipped == {spec: reason for reason, specs in reasons.items() for spec in specs}
     assert set(result.curves) == {"calibration", "central_coverage"}
@@ -194,17 +200,18 @@ def test_the_note_on_crossing_is_of_the_rows_and_the_name_that_are_evaluated():
 
 
 # ------------------------------------------------------------------------------------- no outcomes
-def test_without_outcomes_only_variances_are_left():
+def test_without_outcomes_only_widths_are_left():
     result = cal.evaluate(DEGENERATE["no outcome"]).results[0]
-    assert result.metrics.keys() == {"aleatoric_variance", "epistemic_variance"}
+    assert result.metrics.keys() == {"aleatoric_variance", "epistemic_variance", "width", "sharpness"}
     assert result["epistemic_variance"].value == pytest.approx(0.625)
     assert set(result.skipped.values()) == {"it needs y"}
 
 
-@pytest.mark.parametrize("made", [Regression.from_samples(DRAWS), Regression.from_quantiles(Q, LEVELS)], ids=repr)
-def test_samples_and_quantiles_without_outcomes_give_nothing(made):
+def test_samples_and_quantiles_without_outcomes_give_their_width():
+    assert cal.measure(Regression.from_samples(DRAWS)).keys() == {"width", "sharpness"}
+    assert cal.measure(Regression.from_quantiles(Q, LEVELS)).keys() == {"width"}
     with pytest.raises(cal.CalibrantError, match="at least one metric that applies"):
-        cal.evaluate(made)
+        cal.evaluate(Regression.from_quantiles(Q[:, 1:], LEVELS[1:]))
 
 
 # ----------------------------------------------------------------------------------------- extremes

@@ -205,6 +205,8 @@ class OneInput:
         if self.seen is None:
             return out
         met, deviation = self.seen.met, self.seen.deviation
+        if isinstance(self.source, Stream):
+            out += crossing_notes(name, met["crossing"], self.source.n)
         if deviation > RENORMALISED_ABOVE:
             said = f"probabilities sum to one within {deviation:.2g}; each row was divided by its sum"
             out.append(Note("renormalised", f"{name}: {said}"))
@@ -227,10 +229,9 @@ class OneInput:
             said = "groups by y are groups by what came true: among high outcomes a good forecast looks too low"
             out.append(Note("by-outcome", f"{name}: {said}"))
         if isinstance(self.source, Stream):
-            out += crossing_notes(name, met["crossing"], self.source.n)
-            if isinstance(self.source.example, Classification):
-                n, classes = self.source.n, self.source.example.classes
-                out += doubts(name, self.seen.like_probs, self.seen.lowest_label, n, classes)
+            example, n = self.source.example, self.source.n
+            if isinstance(example, Classification):
+                out += doubts(name, self.seen.like_probs, self.seen.lowest_label, n, example.classes)
         return out
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.calibration import regression
 from calibrant.calibration.inversion import detectable, union_of_inversions
 from calibrant.calibration.norms import Statistic
-from calibrant.intervals import Interval
+from calibrant.intervals import NONE, Interval
 from calibrant.kernels.regression_rows import PIT, quantile_key
 from calibrant.predictions import Regression
 from calibrant.registry import pit_tests, regression_spread
@@ -71,6 +71,8 @@ def _interval(state: LevelShares, gaps: np.ndarray, statistic: Statistic, settin
 
     upper: the most that chance alone gives. A shape that leaves more than that of the gaps unexplained is left out.
     """
+    if state.terms < 2:
+        return NONE
     also = []
     for shape in regression.shapes(state.levels, state.coverage):
         if not shape.any():
