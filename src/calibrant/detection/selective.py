@@ -117,7 +117,7 @@ def accuracy_of_kept(share: np.ndarray, mass: np.ndarray, wrong: np.ndarray) -> 
     mass, wrong: weight, and weight of errors, up to the end of each run of equal uncertainty, rising.
     """
     kept, errors = np.append(0.0, mass / mass[-1]), np.append(0.0, wrong / mass[-1])
-    rate = np.full(len(share), errors[1] / kept[1])
+    rate = np.full(len(share), wrong[0] / mass[0])
     rate[share > 0.0] = np.interp(share[share > 0.0], kept, errors) / share[share > 0.0]
     return 1.0 - rate
 

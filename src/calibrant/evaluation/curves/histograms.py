@@ -97,7 +97,7 @@ def _above(state: Counts, settings: Settings) -> Columns:
     del settings
     table = state.sums.table()
     rows, w, right = (x[::-1].cumsum()[::-1] for x in (table.rows, table.w, table.wy))
-    some = rows > 0
+    some = w > 0  # weights may vanish beside others
     return columns(
         threshold=THRESHOLDS[some], accuracy=right[some] / w[some], n=rows[some], share=w[some] / w[0]
     )  # fmt: skip
