@@ -89,6 +89,8 @@ NO_HITS = {"misclassification_auroc": NAN, "misclassification_aupr": NAN}
 ONE_CLASS = {"roc_auc": NAN, "average_precision": NAN}
 NO_VARIANCE = {"spiegelhalter_z": NAN}
 """Every p is 0, ½ or 1."""
+NO_PAIRS = {"ce": NAN, "skce": NAN}
+"""One row has no other beside it."""
 DEPENDENT = {"log_e_value": NAN}
 FORBIDDEN = {"hosmer_lemeshow": INF, "hosmer_lemeshow(groups=1000)": INF, "log_e_value": INF}
 IMPOSSIBLE = {"nll": INF, "upper_bound(score=nll)": INF} | FORBIDDEN
@@ -101,9 +103,9 @@ def of_class_1(expected):
 
 
 NOT_FINITE = {
-    "one row": ONLY_HITS | NO_ERRORS | NO_VARIANCE,
-    "one binary row": ONLY_HITS | of_class_1(ONLY_HITS) | NO_ERRORS | ONE_CLASS,
-    "one row of members": ONLY_HITS | NO_ERRORS,
+    "one row": ONLY_HITS | NO_ERRORS | NO_VARIANCE | NO_PAIRS,
+    "one binary row": ONLY_HITS | of_class_1(ONLY_HITS) | NO_ERRORS | ONE_CLASS | NO_PAIRS,
+    "one row of members": ONLY_HITS | NO_ERRORS | NO_PAIRS,
     "two rows": FALLING,
     "two binary rows": RISING | of_class_1(ONLY_HITS) | ONE_CLASS,
     "one class present": of_class_1(ONLY_HITS) | ONE_CLASS,

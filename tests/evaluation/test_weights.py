@@ -6,7 +6,7 @@ import pytest
 import calibrant as cal
 
 N = 150
-WITHOUT = ("kde_tce", "ace", "tace", "hosmer_lemeshow", "log_e_value")
+WITHOUT = ("kde_tce", "ace", "tace", "hosmer_lemeshow", "log_e_value", "ce", "skce")
 """Metrics that have no weighted form, and say so."""
 METRICS = [
     name

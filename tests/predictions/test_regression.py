@@ -474,6 +474,10 @@ def test_moment_matched():
             other.moment_matched()
 
 
+MEANS = ("mse", "mae", "nll", "dss", "crps", "pinball", "interval_score", "pit", "picp", "width", "se_var_ratio")
+"""Metrics that are means of a score of rows, so that the score of a row is the same in any company."""
+
+
 @pytest.mark.parametrize("kind", ["gaussian", "samples", "quantiles"])
 def test_slices_masks_and_positions(kind):
     made = make(kind, weights=np.arange(N) + 1.0, columns={"site": np.arange(N) % 4}, ids=[f"r{k}" for k in range(N)])
@@ -483,7 +487,7 @@ def test_slices_masks_and_positions(kind):
         assert (part.y == Y[rows]).all()
         assert (part.weights == rows + 1.0).all()
         assert part.column("ids").tolist() == [f"r{k}" for k in rows]
-        specs = list(cal.measure(part))
+        specs = [spec for spec in cal.measure(part) if spec in MEANS]
         each, whole = cal.score_rows(part, specs), cal.score_rows(made, specs)
         assert all((each[spec] == whole[spec][rows]).all() for spec in specs)
     for empty in (slice(0, 0), Y > 1e9, np.array([N]), (slice(None), 0)):

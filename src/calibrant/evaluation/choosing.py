@@ -38,6 +38,9 @@ def applicable(
     if by_unit and not named:
         said = "its rows may not depend on each other, and units say that they do"
         skipped |= {s.text: said for s in specs if not s.metric.by_unit and s.text not in skipped}
+    if not named:
+        said = "its cost grows with the square of the rows: name it, or ask for all"
+        skipped |= {s.text: said for s in specs if s.metric.cost == "quadratic" and s.text not in skipped}
     chosen = [spec for spec in specs if spec.text not in skipped]
     if not chosen:
         by_reason: dict[str, list[str]] = {}
@@ -70,7 +73,7 @@ def _specs(wanted: str | Iterable[str] | None, example: Evaluated) -> tuple[list
     texts = None if wanted is None else list(wanted)
     if texts is not None and texts != ["all"]:
         return list({spec.text: spec for spec in map(registry.parse, texts)}.values()), True
-    specs = registry.default_specs() if texts is None else [Spec.make(m) for m in registry.metrics().values()]
+    specs = [Spec.make(metric) for metric in registry.metrics().values() if metric.default or texts is not None]
     family = frozenset({example.task} if example.task in ("regression", "detection") else {"classification", "judged"})
     specs = [spec for spec in specs if family & spec.metric.tasks]
     return specs + _binary_extras(specs, example), texts is not None

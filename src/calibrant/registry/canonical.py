@@ -44,12 +44,12 @@ def _ce(spec: Spec, predictions: Classification) -> Reduced:
 def _canonical_error(state: SampledClasses, settings: Settings, order: float, bandwidth: float) -> Estimate:
     p, y = state.pairs()
     n, threads = len(p), settings.threads
-    if n < 3:
+    if n < 2:
         return Estimate.of(math.nan, n)
     bandwidth = bandwidth or state.once("bandwidth", lambda: canonical.bandwidth_of(p, threads))
     expected = state.once(("regression", bandwidth), lambda: dirichlet_regression(p, y, bandwidth, threads))
     value = canonical.gaps_to_error(p, expected, order)
-    if not settings.intervals or state.by_unit:
+    if not settings.intervals or state.by_unit or n < 3:
         return Estimate.of(value, n)
     redraw = partial(
         canonical.redrawn_errors, p, bandwidth=bandwidth, order=order, seed=settings.seed, threads=threads,
