@@ -31,6 +31,7 @@ COUNTS = {
     "canonical": 1000,
     "power": 200,
     "unbiased": 1000,
+    "ce": 150,
     "evalues": 2000,
     "evalue_power": 200,
     "levels": 150,
@@ -75,6 +76,7 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "canonical_level": partial(canonical.level_table, count["canonical"]),
         "canonical_power": partial(canonical.power_table, count["power"]),
         "canonical_numbers": partial(canonical.regression_table, count["canonical"]),
+        "canonical_coverage": partial(canonical.coverage_table, count["ce"]),
         "unbiased": partial(canonical.unbiased_table, count["unbiased"]),
     }
 

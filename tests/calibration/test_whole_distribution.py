@@ -227,7 +227,7 @@ def test_ce_tends_to_the_truth_where_predictions_come_again():
         e = found.results[0].metrics[cal.registry.parse(spec).text]
         assert e.value == pytest.approx(truth, abs=0.03)
         assert e.low <= truth <= e.high
-        assert e.p_value == pytest.approx(1 / 61)
+        assert e.p_value == pytest.approx(2 / 61)
 
 
 def test_calibrated_interval_begins_at_zero():

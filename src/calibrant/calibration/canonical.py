@@ -10,6 +10,10 @@ Blaschko (2022), NeurIPS 35: 7933-7946.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from calibrant.intervals import NONE, Interval
@@ -21,8 +25,14 @@ BANDWIDTHS = np.logspace(-5.0, 0.0, 21)
 """Four a decade, from what fits very confident predictions to a kernel that is nearly flat."""
 MOST_FOR_BANDWIDTH = 5000
 """Rows from which the bandwidth is chosen: more hardly move it."""
-PAIR_DRAWS = 8e9
+PAIR_DRAWS = 1e11
 FEWEST_DRAWS = 100
+SMALLEST = 1e-12
+SHARES = (0.5, 1.0, 1.5, 2.5)
+"""Of the fitted power, at which labels are drawn for the interval; the calibrated model is 0."""
+NEAREST, FARTHEST = 0.1, 3.0
+"""Logarithms of powers: the least that is looked at, and the most."""
+GRID = 2001
 
 
 def bandwidth_of(p: np.ndarray, threads: int | None = None) -> float:
@@ -60,21 +70,62 @@ def redrawn_errors(
     return dirichlet_redrawn(p, labels, bandwidth, order, threads) ** (1.0 / order)
 
 
-def inverted(value: float, null: np.ndarray, fitted: np.ndarray, level: float) -> Interval:
-    """The true errors θ for which the observed one is neither too large nor too small.
+@dataclass(frozen=True)
+class Profile:
+    """Laws of growing distance from the predictions: labels, were they drawn from them, would have the true error θ."""
 
-    At θ = 0 labels are drawn from the predictions, at θ = value from Ê; quantiles of the estimate are taken to be
-    linear in θ between them and beyond. Ê is smooth, so a truth that is not may be larger than the interval says.
+    errors: list[float]
+    laws: list[np.ndarray]
+
+    @classmethod
+    def of(cls, p: np.ndarray, laws: list[np.ndarray], order: float) -> Profile:
+        """With the error of each law."""
+        return cls([gaps_to_error(p, law, order) for law in laws], laws)
+
+
+def tempered(p: np.ndarray, power: float) -> np.ndarray:
+    """p^power, normalised."""
+    logs = power * np.log(np.maximum(p, SMALLEST))
+    law = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return law / law.sum(axis=1, keepdims=True)
+
+
+def best_power(p: np.ndarray, y: np.ndarray) -> float:
+    """The logarithm of the power b under which the labels are most probable given p^b; 0 of a calibrated model."""
+    from scipy.optimize import minimize_scalar
+
+    logs = np.log(np.maximum(p, SMALLEST))
+    chosen = logs[np.arange(len(y)), y]
+
+    def loss(log_power: float) -> float:
+        scaled = np.exp(log_power) * logs
+        top = scaled.max(axis=1)
+        return float(np.mean(top + np.log(np.exp(scaled - top[:, None]).sum(axis=1)) - np.exp(log_power) * chosen))
+
+    return float(minimize_scalar(loss, bounds=(-FARTHEST, FARTHEST), method="bounded").x)
+
+
+def profiles_of(p: np.ndarray, y: np.ndarray, expected: np.ndarray, order: float) -> list[Profile]:
+    """Two ways to be wrong as these rows are: too confident (or not enough) everywhere, and as the kernels say."""
+    found = best_power(p, y)
+    step = math.copysign(max(abs(found), NEAREST), found)
+    powers = [tempered(p, math.exp(step * share)) for share in SHARES]
+    return [Profile.of(p, powers, order), Profile.of(p, [expected], order)]
+
+
+def inverted(
+    value: float, null: np.ndarray, drawn: Sequence[tuple[Profile, Sequence[np.ndarray]]], level: float
+) -> Interval:
+    """The true errors θ, along any of the profiles, for which the observed one is neither too large nor too small.
+
+    Quantiles of the estimate are taken to be linear in θ between the laws that labels were drawn from.
     """
-    tails = (0.5 - level / 2, 0.5 + level / 2)
-    if not value > 0:
-        return NONE
-
-    def reach(tail: float) -> float:
-        at_zero, at_value = (float(np.quantile(drawn, tail)) for drawn in (null, fitted))
-        if at_value <= at_zero:
-            return value
-        return max(0.0, value * (value - at_zero) / (at_value - at_zero))
-
-    low = 0.0 if value <= float(np.quantile(null, tails[1])) else reach(tails[1])
-    return Interval(low, max(low, reach(tails[0])), "test-inversion")
+    kept, tails = [], (0.5 - level / 2, 0.5 + level / 2)
+    for profile, estimates in drawn:
+        errors = np.array([0.0, *profile.errors])
+        order, fine = np.argsort(errors, kind="stable"), np.linspace(0.0, errors.max(), GRID)
+        ends = np.array([np.quantile(found, tails) for found in (null, *estimates)])[order]
+        low, high = (np.interp(fine, errors[order], ends[:, k]) for k in (0, 1))
+        kept.append(fine[(low <= value) & (value <= high)])
+    found = np.concatenate(kept)
+    return Interval(float(found.min()), float(found.max()), "test-inversion") if len(found) else NONE

@@ -13,7 +13,7 @@ from calibrant.intervals import APPROXIMATE, Interval
 from calibrant.kernels.dirichlet import dirichlet_regression
 from calibrant.kernels.held import PREDICTIONS
 from calibrant.predictions import Classification, Regression
-from calibrant.registry.binned_error import null_band
+from calibrant.registry.binned_error import two_sided
 from calibrant.registry.calibration import BROECKER, HARD, calibration_error
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.metric import Metric, Option, Spec
@@ -51,14 +51,15 @@ def _canonical_error(state: SampledClasses, settings: Settings, order: float, ba
     value = canonical.gaps_to_error(p, expected, order)
     if not settings.intervals or state.by_unit or n < 3:
         return Estimate.of(value, n)
-    redraw = partial(
-        canonical.redrawn_errors, p, bandwidth=bandwidth, order=order, seed=settings.seed, threads=threads,
-        replicates=canonical.replicates_of(n, settings.resamples),
-    )  # fmt: skip
-    null = redraw(p)
-    interval = canonical.inverted(value, null, redraw(expected), settings.level)
+    many = canonical.replicates_of(n, settings.resamples)
+    few = min(many, max(canonical.FEWEST_DRAWS, many // 4))
+    redraw = partial(canonical.redrawn_errors, p, bandwidth=bandwidth, order=order, seed=settings.seed, threads=threads)
+    null = redraw(p, replicates=many)
+    profiles = canonical.profiles_of(p, y, expected, order)
+    drawn = [(profile, [redraw(law, replicates=few) for law in profile.laws]) for profile in profiles]
+    interval = canonical.inverted(value, null, drawn, settings.level)
     interval = Interval(interval.low, interval.high, interval.method + APPROXIMATE * (interval.method != "none"))
-    return Estimate.of(value, n, interval, settings, (0.0, 2.0), **null_band(null, value, settings))
+    return Estimate.of(value, n, interval, settings, (0.0, 2.0), **two_sided(null, value, settings))
 
 
 CE = calibration_error(
@@ -73,12 +74,13 @@ CE = calibration_error(
     tasks=frozenset({"classification"}),
     limits=(0.0, 2.0),
     bias="Biased: upwards by the noise of few neighbours, downwards where the kernel smooths real gaps away. With many "
-    "classes hardly any row has neighbours, and the value is mostly noise: look at the null band.",
+    "classes hardly any row has neighbours, and the value is mostly noise: look at the null band. A value below it "
+    "speaks against the model too, as of one that is not confident enough, and the p-value is two-sided.",
     cost="quadratic",
     merge="rows",
     keeps_rows=lambda spec: False,
-    interval="test inversion along the fitted gaps, quantiles taken to be linear between a calibrated model and the "
-    "fitted one; approximate, for what the kernel smooths away is not in it",
+    interval="union of test inversions along two profiles: over- or under-confidence everywhere, and the gaps that the "
+    "kernels find; approximate, for a model may be wrong in other ways",
     options=(
         Option("p", 1.0, "power of the gaps", at_least=1.0, at_most=100.0),
         Option("bandwidth", 0.0, "of the kernel; 0: by leave-one-out likelihood", at_least=0.0, at_most=1000.0),
