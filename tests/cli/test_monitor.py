@@ -51,6 +51,19 @@ def test_files_in_the_order_given_blocks_and_states_are_the_same(nights, run_her
     )
 
 
+def test_a_file_counts_once(nights, run_here):
+    """Also when it comes again another night, under another name; the state stays as it was."""
+    state, again = nights / "state.json", nights / "again.npz"
+    assert run_here("monitor", nights / "night0.npz", "--state", state).code == 0
+    before = state.read_bytes()
+    again.write_bytes((nights / "night0.npz").read_bytes())
+    ran = run_here("monitor", again, "--state", state)
+    assert ran.code == 2
+    assert "this one has been" in ran.err
+    assert state.read_bytes() == before
+    assert run_here("monitor", nights / "night1.npz", nights / "night1.npz").code == 2
+
+
 def known(ran):
     return json.loads(ran.out)["results"][0]["monitor"]
 

@@ -155,6 +155,7 @@ DAMAGE = {
     "of_lines": [0],
     "of_bins": [0.5] * 140,
     "points": [[1, 0.0]],
+    "taken": [3],
 }
 
 

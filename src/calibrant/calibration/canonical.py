@@ -30,6 +30,8 @@ FEWEST_DRAWS = 100
 SMALLEST = 1e-12
 SHARES = (0.5, 1.0, 1.5, 2.5)
 """Of the fitted power, at which labels are drawn for the interval; the calibrated model is 0."""
+FURTHER = 1.5
+"""How far beyond the gaps that kernels find."""
 NEAREST, FARTHEST = 0.1, 3.0
 """Logarithms of powers: the least that is looked at, and the most."""
 GRID = 2001
@@ -110,7 +112,9 @@ def profiles_of(p: np.ndarray, y: np.ndarray, expected: np.ndarray, order: float
     found = best_power(p, y)
     step = math.copysign(max(abs(found), NEAREST), found)
     powers = [tempered(p, math.exp(step * share)) for share in SHARES]
-    return [Profile.of(p, powers, order), Profile.of(p, [expected], order)]
+    beyond = np.maximum(p + FURTHER * (expected - p), 0.0)
+    fitted = [expected, beyond / beyond.sum(axis=1, keepdims=True)]
+    return [Profile.of(p, powers, order), Profile.of(p, fitted, order)]
 
 
 def inverted(

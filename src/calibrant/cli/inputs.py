@@ -118,7 +118,7 @@ def columns_of(given: Mapping[str, Any]) -> dict[str, str | None]:
     """The column options among the arguments of a command."""
     from calibrant.predictions.files.tables import ColumnOptions
 
-    return {key: given[key] for key in ColumnOptions.__dataclass_fields__}
+    return {key: given.get(key) for key in ColumnOptions.__dataclass_fields__}
 
 
 def read_all(

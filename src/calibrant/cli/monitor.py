@@ -37,12 +37,6 @@ def command(
     prob: inputs.Prob = None,
     confidence: inputs.Confidence = None,
     correct: inputs.Correct = None,
-    y: inputs.Y = None,
-    mean: inputs.Mean = None,
-    std: inputs.Std = None,
-    var: inputs.Var = None,
-    samples: inputs.Samples = None,
-    quantiles: inputs.Quantiles = None,
     json_path: inputs.JsonPath = None,
     strict: inputs.Strict = False,
     blocks: inputs.Blocks = False,
@@ -56,7 +50,7 @@ def command(
     monitor = _monitor(state, of, alpha)
     predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks)
     for item in predictions:
-        monitor.add(item)  # type: ignore[arg-type]
+        _add(monitor, item)
     notes = tuple(dict.fromkeys(note for item in predictions for note in item.notes()))
     if strict:
         refuse_warnings(notes)
@@ -89,6 +83,19 @@ def _monitor(state: str | None, of: str | None, alpha: float | None) -> Monitor:
                 do=f"leave --{name} out, or start anew with another --state",
             )
     return found
+
+
+def _add(monitor: Monitor, item: InMemory | Stream) -> None:
+    """Take in a file that has not been taken in before: rows that count twice would be evidence of nothing."""
+    if item.sha256 in monitor.taken:
+        raise UsageError(
+            f"{item.name}: monitor",
+            expected="a file whose rows have not been taken in",
+            came="this one has been",
+            do="give each file once; rows that count twice are evidence of nothing",
+        )
+    monitor.add(item)  # type: ignore[arg-type]
+    monitor.taken += [item.sha256] if item.sha256 is not None else []
 
 
 def _as_json(monitor: Monitor, predictions: list[InMemory | Stream], notes: tuple[Note, ...]) -> str:

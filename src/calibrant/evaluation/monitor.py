@@ -46,6 +46,8 @@ class Monitor:
         """log₁₀ of the largest e-value so far; it starts at 0."""
         self.crossed_at: int | None = None
         """The number of the row, counted from 1, at which the e-value first reached 1/alpha."""
+        self.taken: list[str] = []
+        """SHA-256 of whole files that were taken in, as far as the caller has noted them."""
         self._ratios = LogRatios()
         self._points: list[tuple[int, float]] = []
 
@@ -64,7 +66,7 @@ class Monitor:
         if reason:
             raise NotApplicable(
                 f"{predictions.name}: monitor",
-                expected="rows whose e-value can be followed",
+                expected="predictions that an e-value can be taken of",
                 came=reason,
                 do="see `calibrant metrics log_e_value` for what it needs",
             )
@@ -178,6 +180,7 @@ class Monitor:
         data = self.to_json() | {
             "schema": SCHEMA,
             "kind": KIND,
+            "taken": self.taken,
             "of_lines": state.of_lines,
             "of_bins": state.of_bins,
             "points": [[n, _finite(value)] for n, value in self._points],
@@ -213,6 +216,7 @@ class Monitor:
         made._ratios = LogRatios(n, _count(data["impossible"], n), *sums)
         made.highest = _infinite(data["highest"])
         made.crossed_at = None if crossed is None else _count(crossed, n)
+        made.taken = [_checked(digest, str) for digest in data["taken"]]
         made._points = [(_count(row, n), _infinite(value)) for row, value in data["points"]]
         if [row for row, _ in made._points] != list(range(stride(n), n + 1, stride(n))):
             raise ValueError("points that do not belong to n")

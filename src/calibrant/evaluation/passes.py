@@ -192,12 +192,14 @@ class OneInput:
 
     def _subsampled(self) -> list[Note]:
         """Metrics that looked at some of the rows only."""
-        states = {} if self.seen is None else {text: taken_of(a) for text, a in self.seen.all.each.items()}
-        return [
-            Note("subsampled", f"{self.source.name}: {text} is of {taken} rows, chosen at random; rows= takes more")
-            for text, taken in states.items()
-            if taken is not None and taken < self.source.n
-        ]
+        out = []
+        for spec in self.seen.wanted.specs if self.seen else ():
+            taken = taken_of(self.seen.all.each[spec.text])  # type: ignore[union-attr]
+            if taken is not None and taken < self.source.n:
+                more = "rows= takes more" if taken == spec["rows"] else "no more of so many classes are held at once"
+                said = f"{spec.text} is of {taken} rows, chosen at random; {more}"
+                out.append(Note("subsampled", f"{self.source.name}: {said}"))
+        return out
 
     def notes(self) -> list[Note]:
         """What was met or done that the user should know of."""

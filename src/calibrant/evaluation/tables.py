@@ -176,13 +176,19 @@ def remarks(evaluation: Evaluation) -> list[str]:
         above = [spec for spec, e in result.metrics.items() if e.value > e.high]
         if above and not _across(evaluation):
             out.append(f"{', '.join(above)}: the value is biased upwards, and the interval is of the true error")
-        below = [spec for spec, e in result.metrics.items() if e.value < e.low]
+        negative = [spec for spec, e in result.metrics.items() if e.value < 0.0 == e.low]
+        if negative and not _across(evaluation):
+            out.append(f"{', '.join(negative)}: the value is unbiased and may fall below 0; the true error does not")
+        below = [spec for spec, e in result.metrics.items() if e.value < e.low and spec not in negative]
         if below and not _across(evaluation):
             out.append(f"{', '.join(below)}: the value is biased downwards, and the interval is of the true error")
         about = [spec for spec, e in result.metrics.items() if _is_about(e)]
         if about and not _across(evaluation):
-            name = about[0].partition("(")[0]
-            out.append(f"{ABOUT.strip()} may cover less than it says: `calibrant metrics {name}` says when")
+            names = dict.fromkeys(spec.partition("(")[0] for spec in about)
+            told = ", ".join(f"`calibrant metrics {name}`" for name in names)
+            out.append(
+                f"{ABOUT.strip()} may cover less than it says: {told} {'say' if len(names) > 1 else 'says'} when"
+            )
         if result.ladder and not _across(evaluation):
             out += ladder_lines(result.ladder, f"{plain(result.input)}: " * several)
         if said:

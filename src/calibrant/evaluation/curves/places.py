@@ -165,7 +165,7 @@ class Places(_Worth):
 
 
 class Quantiles(_Worth):
-    """The weight of rows with y at most each quantile, and between two of them."""
+    """The weight of rows with y below each quantile, ties counting half as in `mace`, and between two of them."""
 
     def __init__(self, levels: tuple[float, ...], pairs: tuple[tuple[float, float], ...]) -> None:
         """No rows yet."""
@@ -181,7 +181,8 @@ class Quantiles(_Worth):
         y, w = counting(rows.weights, rows.y, rows.weights)
         q = {t: counting(rows.weights, rows.extras[quantile_key(t)])[0] for t in self.levels}
         self.count(rows, len(y), w)
-        inside = [y <= q[t] for t in self.levels] + [(q[a] <= y) & (y <= q[b]) for a, b in self.pairs]
+        under = {t: (y < q[t]) + 0.5 * (y == q[t]) for t in self.levels}
+        inside = [under[t] for t in self.levels] + [under[b] - under[a] for a, b in self.pairs]
         for total, hit in zip(self.sums, inside, strict=True):
             total.add(hit if w is None else hit * w)
 

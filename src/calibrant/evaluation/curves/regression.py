@@ -2,7 +2,8 @@
 
 - `pit`: the share of rows whose F(y) lies in each of 20 bins: lower, upper, n, share.
 - `calibration`: the share of rows with F(y) ≤ level, at 0.01, 0.02 … 1: level, observed (Kuleshov, Fenner & Ermon 2018,
-  ICML 35). Of quantiles, the share with y at most the quantile, at the levels that were given.
+  ICML 35). Of quantiles, the share with y below the quantile, ties counting half, at the levels that were
+  given.
 - `central_coverage`: the share of rows inside the central interval of a level, |2F(y) − 1| ≤ level: level, observed. Of
   quantiles, at the levels that two of them enclose symmetrically.
 
