@@ -11,7 +11,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import gammaln, logsumexp, softmax
 
 import calibrant as cal
-from calibrant.calibration import canonical
+from calibrant.calibration import canonical, kernel_pairs
 from calibrant.kernels.dirichlet import dirichlet_log_likelihood
 
 
@@ -285,3 +285,36 @@ def test_dependent_rows_have_neither_test_nor_interval():
         e = cal.evaluate(predictions, [spec], units="unit", resamples=20)[spec]
         assert math.isnan(e.p_value)
         assert e.method == "none"
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e4, 1e6])
+def test_kernel_that_does_not_fit_the_units_rejects_nothing(scale):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        mean, std = scale * rng.normal(size=60), scale * np.exp(0.3 * rng.normal(size=60))
+        right = cal.Regression.from_gaussian(mean, std, mean + std * rng.normal(size=60))
+        found = cal.evaluate(right, "skce", resamples=100, curves=False)["skce"]
+        assert found.p_value > 0.05, found
+
+
+def test_interval_of_a_negative_skce_is_no_point():
+    seen = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        p = rng.dirichlet([1.0, 1.0, 1.0], size=40)
+        y = (p.cumsum(axis=1) < rng.random((40, 1))).sum(axis=1).clip(0, 2)
+        found = cal.evaluate(cal.Classification.from_probs(p, y), "skce", resamples=20, curves=False)["skce"]
+        assert found.low < found.high
+        seen += found.value < 0
+    assert seen > 5
+
+
+def test_outcomes_redrawn_in_parts_are_the_same(monkeypatch):
+    rng = np.random.default_rng(1)
+    mean, std = rng.normal(size=70), np.exp(0.2 * rng.normal(size=70))
+    pairs = kernel_pairs.GaussianPairs(mean, std, mean + std * rng.normal(size=70))
+    whole = pairs.redrawn(9, 3)
+    monkeypatch.setattr(kernel_pairs, "MOST_DRAWN", 150)
+    parts = pairs.redrawn(9, 3)
+    assert (parts.totals == whole.totals).all()
+    assert (parts.diagonals == whole.diagonals).all()

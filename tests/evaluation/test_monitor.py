@@ -123,6 +123,8 @@ def test_what_cannot_be_followed_is_refused_and_leaves_it_as_it_was(over_confide
     for p, y, said in [([1.2], [1], "from 0 to 1"), ([0.2], [2], "0 and 1"), ([0.2, 0.3], [1], "length")]:
         with pytest.raises(cal.CalibrantError, match=said):
             monitor.add_pairs(p, y)
+    with pytest.raises(cal.CalibrantError, match="whether it came"):
+        monitor.add_pairs([0.2], None)
     with pytest.raises(cal.CalibrantError, match="average members first"):
         monitor.add_pairs([[0.2], [0.3]], [1])
     assert known(monitor) == before

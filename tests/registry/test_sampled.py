@@ -111,7 +111,7 @@ def test_what_was_left_out_is_said_and_counted():
 
 
 def test_memory_does_not_grow_with_the_rows():
-    """What is kept fits into 64 MB of probabilities, whatever is asked for."""
+    """What is kept fits into 16 MB of probabilities, whatever is asked for."""
     assert most_rows(10**9, 10) * 10 <= MOST_ENTRIES
     assert most_rows(10**9, 1000) * 1000 <= MOST_ENTRIES
     assert most_rows(10_000, 11) == 10_000

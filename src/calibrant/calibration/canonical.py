@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from calibrant.intervals import NONE, Interval
 from calibrant.kernels.dirichlet import dirichlet_log_likelihood, dirichlet_redrawn
@@ -34,6 +35,8 @@ FURTHER = 1.5
 """How far beyond the gaps that kernels find."""
 NEAREST, FARTHEST = 0.1, 3.0
 """Logarithms of powers: the least that is looked at, and the most."""
+MOST_OFFSETS, RIDGE = 100, 1e-4
+"""Classes up to which each may be expected too often or too rarely; and what keeps an empty one from going far."""
 GRID = 2001
 
 
@@ -85,36 +88,48 @@ class Profile:
         return cls([gaps_to_error(p, law, order) for law in laws], laws)
 
 
-def tempered(p: np.ndarray, power: float) -> np.ndarray:
-    """p^power, normalised."""
-    logs = power * np.log(np.maximum(p, SMALLEST))
-    law = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return law / law.sum(axis=1, keepdims=True)
+def scaled(p: np.ndarray, power: float, offsets: np.ndarray) -> np.ndarray:
+    """p^power·e^offsets, normalised."""
+    return softmax(power * np.log(np.maximum(p, SMALLEST)) + offsets, axis=1)
 
 
-def best_power(p: np.ndarray, y: np.ndarray) -> float:
-    """The logarithm of the power b under which the labels are most probable given p^b; 0 of a calibrated model."""
-    from scipy.optimize import minimize_scalar
+def best_scaling(p: np.ndarray, y: np.ndarray, free: int) -> tuple[float, np.ndarray]:
+    """log b and a (C,) under which the labels are most probable given p^b·e^a, the first `free` of a being free.
 
-    logs = np.log(np.maximum(p, SMALLEST))
-    chosen = logs[np.arange(len(y)), y]
+    Both are 0 of a calibrated model, but for noise.
+    """
+    from scipy.optimize import minimize
 
-    def loss(log_power: float) -> float:
-        scaled = np.exp(log_power) * logs
-        top = scaled.max(axis=1)
-        return float(np.mean(top + np.log(np.exp(scaled - top[:, None]).sum(axis=1)) - np.exp(log_power) * chosen))
+    logs, classes = np.log(np.maximum(p, SMALLEST)), p.shape[1]
+    counts = np.bincount(y, minlength=classes) / len(y)
+    chosen = float(logs[np.arange(len(y)), y].mean())
 
-    return float(minimize_scalar(loss, bounds=(-FARTHEST, FARTHEST), method="bounded").x)
+    def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+        power, offsets = math.exp(at[0]), np.append(at[1:], np.zeros(classes - free))
+        scores = power * logs + offsets
+        law = softmax(scores, axis=1)
+        value = float(logsumexp(scores, axis=1).mean()) - power * chosen - float(counts @ offsets)
+        slope = power * (float(np.einsum("nc,nc->n", law, logs).mean()) - chosen)
+        by_offset = (law.mean(axis=0) - counts)[:free] + RIDGE * at[1:]
+        return value + RIDGE / 2 * float(at[1:] @ at[1:]), np.append(slope, by_offset)
+
+    bounds = [(-FARTHEST, FARTHEST)] * (1 + free)
+    found = minimize(loss, np.zeros(1 + free), jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": 50}).x
+    return float(found[0]), np.append(found[1:], np.zeros(classes - free))
 
 
 def profiles_of(p: np.ndarray, y: np.ndarray, expected: np.ndarray, order: float) -> list[Profile]:
-    """Two ways to be wrong as these rows are: too confident (or not enough) everywhere, and as the kernels say."""
-    found = best_power(p, y)
-    step = math.copysign(max(abs(found), NEAREST), found)
-    powers = [tempered(p, math.exp(step * share)) for share in SHARES]
+    """Three ways to be wrong as these rows are: in confidence, in confidence and classes, and as the kernels say."""
+    classes = p.shape[1]
+    alone, none = best_scaling(p, y, 0)
+    step = math.copysign(max(abs(alone), NEAREST), alone)
+    profiles = [[scaled(p, math.exp(step * share), none) for share in SHARES]]
+    if classes <= MOST_OFFSETS:
+        log_power, offsets = best_scaling(p, y, classes)
+        profiles.append([scaled(p, math.exp(log_power * share), offsets * share) for share in SHARES])
     beyond = np.maximum(p + FURTHER * (expected - p), 0.0)
-    fitted = [expected, beyond / beyond.sum(axis=1, keepdims=True)]
-    return [Profile.of(p, powers, order), Profile.of(p, fitted, order)]
+    profiles.append([expected, beyond / beyond.sum(axis=1, keepdims=True)])
+    return [Profile.of(p, laws, order) for laws in profiles]
 
 
 def inverted(

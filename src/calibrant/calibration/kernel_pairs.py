@@ -19,10 +19,14 @@ import numpy as np
 from calibrant.intervals import NONE, Interval, normal_quantile, t_quantile
 from calibrant.kernels import pairwise
 from calibrant.kernels.pairwise import PairSums
-from calibrant.kernels.philox import normals, words
+from calibrant.kernels.philox import uniforms, words
 from calibrant.kernels.resampling import BLOCKS, SKCE
 
 FEWEST_DRAWS = 100
+MOST_DRAWN = 1 << 21
+"""Outcomes that are drawn at a time."""
+NOISE = 1e-15
+"""A mean of h that is no larger is rounding, or pairs too far from each other to count."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +156,19 @@ class GaussianPairs(KernelPairs):
 
     def redrawn(self, replicates: int, seed: int) -> Redrawn:
         """The sums when outcomes are drawn from the predictions."""
-        drawn = self.mean + self.std * normals(seed, SKCE, replicates, self.n)
+        step = max(1, MOST_DRAWN // self.n)
+        parts = [self._part(range(first, min(first + step, replicates)), seed) for first in range(0, replicates, step)]
+        return Redrawn(np.concatenate([x.totals for x in parts]), np.concatenate([x.diagonals for x in parts]))
+
+    def _part(self, replicates: range, seed: int) -> Redrawn:
+        """Of some of the replicates."""
+        from scipy.special import ndtri
+
+        drawn = np.empty((len(replicates), self.n))
+        for row, replicate in zip(drawn, replicates, strict=True):
+            row[:] = self.mean + self.std * ndtri(uniforms(seed, SKCE, replicate, self.n))
         totals = pairwise.gaussian_skce_redrawn(self.mean, self.std, drawn, self.threads)
-        return Redrawn(totals, gaussian_diagonal(self.mean, self.std, drawn).sum(axis=1))
+        return Redrawn(totals, np.array([gaussian_diagonal(self.mean, self.std, y).sum() for y in drawn]))
 
     def shuffled(self, seed: int) -> GaussianPairs:
         """The same rows in a random order."""
@@ -183,20 +197,20 @@ def null(drawn: Redrawn, n: int, biased: bool, observed: float, level: float) ->
     """The central band of redrawn values, and the share of them that are as large as the observed one."""
     values = (2.0 * drawn.totals + drawn.diagonals) / n**2 if biased else drawn.totals / (n * (n - 1) / 2.0)
     low, high = np.quantile(values, [0.5 - level / 2, 0.5 + level / 2])
-    slack = 1e-9 * float(np.abs(values).max())  # outcomes that were redrawn as they were are a tie
+    slack = 1e-9 * float(np.abs(values).max()) + NOISE  # outcomes that were redrawn as they were are a tie
     p_value = (float((values >= observed - slack).sum()) + 1.0) / (len(values) + 1.0)
     return {"null_low": float(low), "null_high": float(high), "p_value": p_value}
 
 
 def interval(sums: PairSums, n: int, level: float) -> Interval:
-    """U ± z·error, error² = 4(n − 1)/(n(n − 2)²) Σ_i (h̄_i − U)², h̄_i the mean of h(i, ·)."""
+    """U ± z·error, error² = 4(n − 1)/(n(n − 2)²) Σ_i (h̄_i − U)², h̄_i the mean of h(i, ·); upwards from 0 if U < 0."""
     if n < 3:
         return NONE
     centre = value(sums, n, False)
     off = sums.rows / (n - 1.0) - centre
     error = math.sqrt(4.0 * (n - 1.0) / (n * (n - 2.0) ** 2) * float(np.sum(off * off)))
     half = normal_quantile(level) * error
-    return Interval(centre - half, centre + half, "jackknife") if error > 0 else NONE
+    return Interval(centre - half, max(centre, 0.0) + half, "jackknife") if error > 0 else NONE
 
 
 # ------------------------------------------------------------------------------------ blocks
@@ -206,7 +220,7 @@ def interval_of_blocks(blocks: np.ndarray, level: float) -> Interval:
     if not error > 0:
         return NONE
     half = t_quantile(level, len(blocks) - 1) * error
-    return Interval(float(blocks.mean()) - half, float(blocks.mean()) + half, "blocks")
+    return Interval(float(blocks.mean()) - half, max(float(blocks.mean()), 0.0) + half, "blocks")
 
 
 def null_of_blocks(blocks: np.ndarray, level: float) -> dict[str, float]:

@@ -51,9 +51,7 @@ def command(
     form = check_format(form)
     rows = inputs.sizes_of(sizes, at)
     check_outputs(json=json_path, html=html_path)
-    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks)
-    if soft:
-        predictions = [inputs.soft(p) for p in predictions]
+    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, soft_labels=soft)
     if hashed:
         predictions = [inputs.hashed(p) for p in predictions]
     specs = ",".join(metrics) if metrics else None

@@ -122,14 +122,15 @@ def columns_of(given: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def read_all(
-    files: list[str], columns: dict[str, str | None], *, strict: bool, blocks: bool = False
+    files: list[str], columns: dict[str, str | None], *, strict: bool, blocks: bool = False, soft_labels: bool = False
 ) -> list[InMemory | Stream]:
     """Every input that was named, with the column options: read at once, or left in its files where it is large."""
     from calibrant.predictions.files.shards import Source
     from calibrant.predictions.files.tables import ColumnOptions
 
     options = ColumnOptions(**columns)
-    return [_read(Source.parse(file), options, strict, blocks) for file in files]
+    read = [_read(Source.parse(file), options, strict, blocks) for file in files]
+    return [soft(item) for item in read] if soft_labels else read
 
 
 def _read(source, options, strict: bool, blocks: bool) -> InMemory | Stream:  # type: ignore[no-untyped-def]

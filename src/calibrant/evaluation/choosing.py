@@ -35,7 +35,7 @@ def applicable(
     if not named and source.n * getattr(example, "classes", 1) > MOST_ENTRIES:
         said = "it sorts the probabilities of every class, of which there are many: name it if it is meant"
         skipped |= {s.text: said for s in specs if s.metric.every_class and s.text not in skipped}
-    if by_unit and not named:
+    if by_unit and (not named or wanted in ("all", ["all"])):
         said = "its rows may not depend on each other, and units say that they do"
         skipped |= {s.text: said for s in specs if not s.metric.by_unit and s.text not in skipped}
     if not named:
@@ -71,12 +71,14 @@ def _specs(wanted: str | Iterable[str] | None, example: Evaluated) -> tuple[list
     if isinstance(wanted, str):
         wanted = registry.split(wanted)
     texts = None if wanted is None else list(wanted)
-    if texts is not None and texts != ["all"]:
-        return list({spec.text: spec for spec in map(registry.parse, texts)}.values()), True
+    named = [registry.parse(text) for text in texts or () if text.strip() != "all"]
+    if texts is not None and len(named) == len(texts):
+        return list({spec.text: spec for spec in named}.values()), True
     specs = [Spec.make(metric) for metric in registry.metrics().values() if metric.default or texts is not None]
     family = frozenset({example.task} if example.task in ("regression", "detection") else {"classification", "judged"})
     specs = [spec for spec in specs if family & spec.metric.tasks]
-    return specs + _binary_extras(specs, example), texts is not None
+    every = {spec.text: spec for spec in [*named, *specs, *_binary_extras(specs, example)]}
+    return list(every.values()), texts is not None
 
 
 def _binary_extras(specs: list[Spec], example: Evaluated) -> list[Spec]:

@@ -63,12 +63,10 @@ def evaluate(
     block_rows: rows that are read at a time. progress: called with what is being done, and how much of all is done; by
     whichever thread reads.
     """
-    inputs = _inputs(predictions)
-    metrics = _asked_for(metrics, ladder)
+    inputs, metrics = _inputs(predictions), _asked_for(metrics, ladder)
     settings = _settings(level, resamples, seed, intervals, threads)
     check_rows(block_rows)
-    columns = [by] if isinstance(by, str) else list(by)
-    cells = _shift_columns(shift, over, inputs)
+    columns, cells = [by] if isinstance(by, str) else list(by), _shift_columns(shift, over, inputs)
     follow = Followed.of(sizes, repeats, pairs, inputs)
     also: dict[str, object] = {"shift": list(cells or COLUMNS), "over": over} if shift else {}
     also |= ({"ladder": True} if ladder else {}) | (follow.recorded() if follow else {})
@@ -103,11 +101,7 @@ def _asked_for(metrics: str | Iterable[str] | None, ladder: bool) -> str | list[
     if not ladder:
         return metrics if metrics is None or isinstance(metrics, str) else list(metrics)
     named = registry.split(metrics) if isinstance(metrics, str) else list(metrics or ())
-    if named == ["all"]:
-        raise UsageError(
-            "ladder", expected="metrics by name beside it, or none", came='got "all"', do="leave one of them out"
-        )
-    return [*SPECS, *(text for text in named if registry.parse(text).text not in SPECS)]
+    return [*SPECS, *(text for text in named if text.strip() == "all" or registry.parse(text).text not in SPECS)]
 
 
 def _named(metrics: str | list[str] | None, results: list[Result]) -> list[list[str]] | str | None:

@@ -84,7 +84,8 @@ class Monitor:
         known = Judged.from_confidence(p, y)
         if known.members > 1 or known.correct is None:
             came = f"there are {known.members} p a row" if known.members > 1 else "there is no y"
-            raise UsageError("add_pairs", expected="one p and one y a row", came=came, do="average members first")
+            do = "average members first" if known.members > 1 else "give whether it came, 0 or 1, for every row"
+            raise UsageError("add_pairs", expected="one p and one y a row", came=came, do=do)
         self._take_in(known.confidence[0], known.correct)
         return self
 

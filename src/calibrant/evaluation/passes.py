@@ -24,6 +24,7 @@ from calibrant.predictions.base import groups_of
 from calibrant.predictions.classification import doubts
 from calibrant.predictions.files.stream import Stream
 from calibrant.predictions.regression import crossing_notes
+from calibrant.registry.canonical import blind_kernel
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.metric import Spec
 from calibrant.registry.sampled import taken_of
@@ -190,15 +191,20 @@ class OneInput:
         wanted = f"{math.ceil(most / rate)} would do"
         return [Note("too-few-resamples", f"{self.source.name}: {said}; {wanted}")]
 
-    def _subsampled(self) -> list[Note]:
-        """Metrics that looked at some of the rows only."""
+    def _of_pairs(self) -> list[Note]:
+        """Of metrics over pairs of rows: that they looked at some rows only, or see nothing in these units."""
         out = []
         for spec in self.seen.wanted.specs if self.seen else ():
-            taken = taken_of(self.seen.all.each[spec.text])  # type: ignore[union-attr]
-            if taken is not None and taken < self.source.n:
+            accumulator: Any = self.seen.all.each[spec.text]  # type: ignore[union-attr]
+            taken = taken_of(accumulator)
+            if taken is None:
+                continue
+            if taken < self.source.n:
                 more = "rows= takes more" if taken == spec["rows"] else "no more of so many classes are held at once"
                 said = f"{spec.text} is of {taken} rows, chosen at random; {more}"
                 out.append(Note("subsampled", f"{self.source.name}: {said}"))
+            doubt = blind_kernel(accumulator, spec)
+            out += [Note("kernel-scale", f"{self.source.name}: {doubt}")] if doubt else []
         return out
 
     def notes(self) -> list[Note]:
@@ -222,7 +228,7 @@ class OneInput:
         if self.units is not None and self.settings.intervals and self._redrawn():
             said = "rows of a unit depend on each other, so labels are not redrawn: no band, no p-value"
             out.append(Note("units-without-band", f"{name}: {said}"))
-        out += self._subsampled()
+        out += self._of_pairs()
         if any(column.partition(":")[0] == "labels" for column in self.by):
             said = "within one label no model is calibrated: groups by labels have no interval or band of ECE"
             out.append(Note("by-labels", f"{name}: {said}"))

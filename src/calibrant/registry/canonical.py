@@ -21,7 +21,10 @@ from calibrant.registry.sampled import SampledClasses, SampledGaussians, Sampled
 from calibrant.registry.sharing import Reduced
 
 ROWS = Option("rows", 10_000, "rows that are taken at most, chosen at random: cost grows with their square", at_least=2)
-QUADRATIC = "Of more rows than rows=, that many are chosen at random, and the estimate is of them."
+QUADRATIC = (
+    "Of more rows than rows=, or than 2²¹ probabilities hold, that many are chosen at random by their place, and the "
+    "estimate is of them."
+)
 
 
 def _wanted(spec: Spec, predictions: Classification | Regression) -> frozenset[Hashable]:
@@ -52,7 +55,7 @@ def _canonical_error(state: SampledClasses, settings: Settings, order: float, ba
     if not settings.intervals or state.by_unit or n < 3:
         return Estimate.of(value, n)
     many = canonical.replicates_of(n, settings.resamples)
-    few = min(many, max(canonical.FEWEST_DRAWS, many // 4))
+    few = min(many, canonical.FEWEST_DRAWS)
     redraw = partial(canonical.redrawn_errors, p, bandwidth=bandwidth, order=order, seed=settings.seed, threads=threads)
     null = redraw(p, replicates=many)
     profiles = canonical.profiles_of(p, y, expected, order)
@@ -79,8 +82,9 @@ CE = calibration_error(
     cost="quadratic",
     merge="rows",
     keeps_rows=lambda spec: False,
-    interval="union of test inversions along two profiles: over- or under-confidence everywhere, and the gaps that the "
-    "kernels find; approximate, for a model may be wrong in other ways",
+    interval="union of test inversions along three profiles: over- or under-confidence everywhere, the same with some "
+    "classes expected too often, and the gaps that the kernels find; approximate, for a model may be wrong in other "
+    "ways",
     options=(
         Option("p", 1.0, "power of the gaps", at_least=1.0, at_most=100.0),
         Option("bandwidth", 0.0, "of the kernel; 0: by leave-one-out likelihood", at_least=0.0, at_most=1000.0),
@@ -154,13 +158,23 @@ def _one_gaussian(spec: Spec, predictions: Classification | Regression) -> str |
     return _unweighted(spec, predictions)
 
 
+def blind_kernel(accumulator: Reduced, spec: Spec) -> str | None:
+    """What is to be said of a regression whose outcomes spread over far more, or less, than the kernel sees."""
+    if not isinstance(accumulator.state, SampledGaussians) or not spec["scale"]:
+        return None
+    spread = float(np.std(accumulator.state.rows()[:, 2])) / float(spec["scale"])
+    if not 0.0 < spread or 0.01 <= spread <= 100.0:
+        return None
+    return f"{spec.text} has a kernel of width 1, and y spreads over {spread:.1e} of it: skce(scale=0) fits its unit"
+
+
 SKCE = Metric(
     name="skce",
     title="Squared kernel calibration error",
     definition="Mean over pairs of rows i < j of k(p_i, p_j)·⟨e_{y_i} − p_i, e_{y_j} − p_j⟩, k = exp(−‖p_i − p_j‖₂/ν), "
     "ν the median distance of two predictions unless bandwidth= is given: 0 for a calibrated model, positive for any "
-    "other, of the whole distribution. form=biased takes all i, j; form=block the mean over blocks of rows. Gaussian "
-    "regression: k = exp(−W₂(P_i, P_j)), times the kernel exp(−(y − y')²/2) of outcomes less its expectations "
+    "other, of the whole distribution. form=biased takes all i, j; form=block the mean over blocks of rows that the "
+    "seed shuffles. Gaussian regression: k = exp(−W₂(P_i, P_j)), times the kernel exp(−(y − y')²/2) of outcomes less its expectations "
     "under both predictions; scale= divides y, means and standard deviations first (0: by the standard deviation of "
     f"y), for the kernel is in their units. {QUADRATIC}",
     reference="Widmann, Lindsten & Zachariah (2019), NeurIPS 32: 12257-12267; (2021), ICLR 9, for regression",
@@ -175,8 +189,8 @@ SKCE = Metric(
     cost="quadratic",
     merge="rows",
     keeps_rows=lambda spec: False,
-    interval="jackknife, which is too wide near calibration; form=block: Student's t of blocks. Both of the true "
-    "value, which is never negative; of form=biased too",
+    interval="jackknife; form=block: Student's t of blocks. Both of the true value, which is never negative, and "
+    "upwards from 0 where the estimate is; of form=biased too",
     redraws=True,
     options=(
         Option("form", "unbiased", "the estimator", choices=("unbiased", "biased", "block")),

@@ -16,8 +16,10 @@ from calibrant.kernels.philox import words
 from calibrant.kernels.resampling import SAMPLE
 from calibrant.kernels.rows import PROBS, rows_of
 
-MOST_ENTRIES = 1 << 23
-"""Probabilities that are kept: 64 MB, and as much again while they are put in order."""
+MOST_ENTRIES = 1 << 21
+"""Numbers of rows that are kept: 16 MB. The sums over all pairs hold some eight times as much."""
+FEWEST_NUMBERS = 10
+"""Numbers that a row counts for at least: labels are redrawn for it a hundred times."""
 SEED = 0
 """Of the choice of rows: one that does not change with the seed of the resampling."""
 
@@ -122,9 +124,9 @@ def taken_of(accumulator: Any) -> int | None:
     return min(state.n, state.most) if isinstance(state, SampledRows) else None
 
 
-def most_rows(wanted: int, classes: int) -> int:
-    """How many rows are kept where so many are wanted: as many as fit the memory."""
-    return max(2, min(wanted, MOST_ENTRIES // classes))
+def most_rows(wanted: int, numbers: int) -> int:
+    """How many rows of so many numbers are kept where so many are wanted: as many as fit the memory."""
+    return max(2, min(wanted, MOST_ENTRIES // max(numbers, FEWEST_NUMBERS)))
 
 
 def _keys(number: np.ndarray) -> np.ndarray:

@@ -154,7 +154,7 @@ def _add_pair(tiles, a, i, b, j, z, sums):
     """Add to sums[r] what of h_ij hangs on the outcomes; the rest is returned."""
     shift, s, t = tiles[a, MEAN, i] - tiles[b, MEAN, j], tiles[a, STD, i], tiles[b, STD, j]
     weight = math.exp(-math.sqrt(shift * shift + (s - t) * (s - t)))
-    if weight < 1e-12:
+    if weight < 1e-16:
         return 0.0
     half_i, half_j = tiles[a, HALF, i], tiles[b, HALF, j]
     first, second = weight * tiles[a, SCALE, i], weight * tiles[b, SCALE, j]
