@@ -224,7 +224,7 @@ def skce_blocks(p, y, rate, edges, out, start, stop):
 MEAN, STD, Y, SCALE, HALF, VARIANCE = range(6)
 """Coordinates of a tile of Gaussians: u·μ, u·σ, u·y, (1 + σ²)^(−½), the factor of (a − b)² in E k(Z, b), σ²; u a unit."""
 
-BITS = 1.4426950408889634
+BITS = 1.0 / math.log(2.0)
 """log2 e: e^x = 2^(BITS·x)."""
 
 UNIT = math.sqrt(BITS / 2.0)
