@@ -222,7 +222,7 @@ def skce_blocks(p, y, rate, edges, out, start, stop):
 
 # ------------------------------------------------------------------------------- Gaussian predictions
 MEAN, STD, Y, SCALE, HALF, VARIANCE = range(6)
-"""Coordinates of a tile of Gaussians: u·μ, u·σ, u·y, (1 + σ²)^(−½), the factor of (a − b)² in E k(Z, b), σ²; u a unit."""
+"""Coordinates of a tile of Gaussians, u a unit: u·μ, u·σ, u·y, (1 + σ²)^(−½), the rate of (μ − b)² in E k, σ²."""
 
 BITS = 1.0 / math.log(2.0)
 """log2 e: e^x = 2^(BITS·x)."""
