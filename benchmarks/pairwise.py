@@ -24,7 +24,7 @@ PLAIN, SCIPY = "plain NumPy", "NumPy and SciPy"
 SLOW = (PLAIN, SCIPY)
 """They take seconds, and have nothing to warm up."""
 
-BUDGET = 5.0
+BUDGET = 3.0
 """Seconds of rounds of one workload."""
 
 
