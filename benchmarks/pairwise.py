@@ -20,14 +20,23 @@ from calibrant.kernels.pairwise import gaussian_skce_sums, median_distance, skce
 Contestants = dict[str, Callable[[], object]]
 BLOCK = 500
 BANDWIDTH = 0.01
+PLAIN, SCIPY = "plain NumPy", "NumPy and SciPy"
+SLOW = (PLAIN, SCIPY)
+"""They take seconds, and have nothing to warm up."""
+
+BUDGET = 3.0
+"""Seconds of rounds of one workload."""
 
 
 def workloads(threads: int, quick: bool) -> Iterator[tuple[str, Contestants, str, tuple[str, ...]]]:
     """Name, contestants, goal, and whom the goal speaks of."""
     logits, labels = logits_and_labels(*SIZES["A"])
     p = peers.numpy_probabilities(logits).astype(np.float64)
-    yield "SKCE with its median distance, A", _skce(p, labels, threads), "20", ("plain NumPy", "NumPy and SciPy")
-    yield "SKCE of Gaussians, 10k rows", _gaussian(10_000, threads), "20", ("plain NumPy",)
+    ours, plain, scipy = _skce(p, labels, threads).items()
+    yield "SKCE with its median distance, A", dict([ours, plain]), "20", (PLAIN,)
+    if threads == 1:  # SciPy has no use for more
+        yield "SKCE with its median distance, A, beside SciPy's distances", dict([ours, scipy]), "", (SCIPY,)
+    yield "SKCE of Gaussians, 10k rows", _gaussian(10_000, threads), "20", (PLAIN,)
     yield "canonical calibration error, Dirichlet kernels, A", _dirichlet(p, labels, threads), "3", ("torch, blocks",)
 
 
@@ -61,8 +70,8 @@ def _skce(p: np.ndarray, labels: np.ndarray, threads: int) -> Contestants:
     """Ours also gives the sums of rows and of squares, from which its variance is made."""
     return {
         "calibrant": lambda: skce_sums(p, labels, median_distance(p, threads), threads),
-        "plain NumPy": lambda: numpy_skce(p, labels),
-        "NumPy and SciPy": lambda: scipy_skce(p, labels),
+        PLAIN: lambda: numpy_skce(p, labels),
+        SCIPY: lambda: scipy_skce(p, labels),
     }
 
 
@@ -83,7 +92,7 @@ def _gaussian(n: int, threads: int) -> Contestants:
     mean, std, y = gaussians(1, n)
     return {
         "calibrant": lambda: gaussian_skce_sums(mean[0], std[0], y, threads),
-        "plain NumPy": lambda: numpy_gaussian(mean[0], std[0], y),
+        PLAIN: lambda: numpy_gaussian(mean[0], std[0], y),
     }
 
 

@@ -36,6 +36,10 @@ class Workload:
     goal: str
     against: tuple[str, ...] = ()
     """Whom the goal speaks of; everyone else where empty."""
+    budget: float = 20.0
+    """Seconds after which no further round begins."""
+    cold: tuple[str, ...] = ()
+    """Those that take seconds and have nothing to warm up."""
 
 
 def workloads(threads: int, quick: bool) -> Iterator[Workload]:
@@ -51,9 +55,11 @@ def workloads(threads: int, quick: bool) -> Iterator[Workload]:
             yield _read(logits, labels, threads)
     for members, size in ((10, "A"), (50, "A")) if quick else ((10, "A"), (50, "A"), (50, "B")):
         yield _members(members, size, threads)
-    more = (module.workloads(threads, quick) for module in (calibration, regression, pairwise))
+    more = (module.workloads(threads, quick) for module in (calibration, regression))
     for name, contestants, goal, against in itertools.chain.from_iterable(more):
         yield Workload(name, contestants, goal, tuple(who for who in against if who in contestants))
+    for name, contestants, goal, against in pairwise.workloads(threads, quick):
+        yield Workload(name, contestants, goal, against, pairwise.BUDGET, pairwise.SLOW)
 
 
 def _ece(size: str, logits: np.ndarray, labels: np.ndarray, goal: str, threads: int, are_logits: bool) -> Workload:
@@ -144,7 +150,7 @@ def table(threads: int, quick: bool) -> list[str]:
     for workload in workloads(threads, quick):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            timings = time_all(workload.contestants, rounds=5 if quick else 9)
+            timings = time_all(workload.contestants, 5 if quick else 9, workload.budget, workload.cold)
         row = line(workload, timings, workload.goal if threads == 1 else "")
         lines.append(row)
         print(row, flush=True)

@@ -149,7 +149,7 @@ def skce_sums(p: np.ndarray, y: np.ndarray, width: float, threads: int | None = 
     p, y = p[order], y[order]
     tiles, labels = tiles_of(p), lanes_of(y.astype(np.int64))
     halves = 0.5 * np.einsum("nc,nc->n", p, p)
-    run = (tiles, lanes_of(halves), labels, run_ends_of(labels), len(p), 1.0 / width)
+    run = (tiles, lanes_of(halves), labels, run_ends_of(labels), len(p), loops.BITS / width)
     sums = _summed(partial(loops.skce_step, *run), tiles, p.size * len(p), threads)
     rows = np.empty(len(p))
     rows[order] = sums[1][: len(p)]
@@ -191,16 +191,18 @@ def gaussian_skce_sums(mean: np.ndarray, std: np.ndarray, y: np.ndarray, threads
     h_ij = exp(−W₂(P_i, P_j))·[k(y_i, y_j) − E k(Z_i, y_j) − E k(y_i, Z_j) + E k(Z_i, Z_j)], k(a, b) = exp(−(a − b)²/2).
     """
     n = len(y)
-    tiles = _gaussian_tiles(mean, std, y)
+    tiles = _gaussian_tiles(mean, std, y, loops.UNIT)
     total, rows, squares = _summed(partial(loops.gaussian_step, tiles, n), tiles, 10 * n * n, threads)
     room = 1.0 + std**2
     diagonal = 1.0 - 2.0 * np.exp(-0.5 * (mean - y) ** 2 / room) / np.sqrt(room) + 1.0 / np.sqrt(1.0 + 2.0 * std**2)
     return PairSums(total, rows[:n], squares, float(diagonal.sum()))
 
 
-def _gaussian_tiles(mean: np.ndarray, std: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _gaussian_tiles(mean: np.ndarray, std: np.ndarray, y: np.ndarray, unit: float) -> np.ndarray:
+    """Coordinates in the order of `loops.MEAN` and so on; half·(a − b)² is an exponent of 2 in UNIT, of e in unit 1."""
     room = 1.0 + std**2
-    return tiles_of(np.stack([mean, std, y, 1.0 / np.sqrt(room), 0.5 / room], axis=1))
+    half = (0.5 if unit == 1.0 else 1.0) / room
+    return tiles_of(np.stack([unit * mean, unit * std, unit * y, 1.0 / np.sqrt(room), half, std**2], axis=1))
 
 
 def gaussian_skce_blocks(
@@ -248,7 +250,7 @@ def skce_redrawn(p: np.ndarray, labels: np.ndarray, width: float, threads: int |
     left, right = np.zeros_like(tiles), np.zeros_like(tiles)
     same = np.zeros((len(tiles), len(labels)))
     kind = np.min_scalar_type(p.shape[1] - 1).type
-    run = (tiles, n, 1.0 / width, by_row(labels, len(tiles), kind), left, right, same)
+    run = (tiles, n, loops.BITS / width, by_row(labels, len(tiles), kind), left, right, same)
     _walk(partial(redrawn.same_label_step, *run), len(tiles), n * n * (p.shape[1] + len(labels) // 4), threads)
     linear = (left + right).transpose(0, 2, 1).reshape(-1, p.shape[1])[:n]
     constant = 0.5 * np.einsum("nc,nc->n", p, linear).sum()
@@ -259,7 +261,7 @@ def skce_redrawn(p: np.ndarray, labels: np.ndarray, width: float, threads: int |
 def gaussian_skce_redrawn(mean: np.ndarray, std: np.ndarray, ys: np.ndarray, threads: int | None = None) -> np.ndarray:
     """Σ_{i<j} h_ij of `gaussian_skce_sums` for each of the outcomes ys (R, N), in float32 within a row and a tile."""
     n = len(mean)
-    tiles = _gaussian_tiles(mean, std, mean)
+    tiles = _gaussian_tiles(mean, std, mean, 1.0)
     out, constant = np.zeros((len(tiles), len(ys))), np.zeros(len(tiles))
     run = (tiles, n, by_row(ys - mean, len(tiles), np.float32), out, constant)
     _walk(partial(redrawn.gaussian_redrawn_step, *run), len(tiles), n * n * len(ys), threads)

@@ -17,6 +17,7 @@ f4 = np.float32
 i4 = np.int32
 LOWEST_32 = f4(-87.0)
 LOWEST_64 = -708.0
+LOWEST_POWER_64 = -1021.0
 
 # Adding 1.5·2²³ (1.5·2⁵²) rounds to a whole number and leaves it in the last bits of the float: shifted into the place
 # of the exponent, with the bits of 1.0 added, they are the power of two. Unlike a conversion it is defined for NaN.
@@ -101,24 +102,25 @@ def exp64(x):
 
 
 @kernel(fastmath={"contract"})
-def exp64_short(x):
-    """e^x in float64 for -708 <= x <= 709 with a relative error of 1e-15·(1 + |x|/20), in two thirds of the steps.
+def exp2_64(x):
+    """2^x in float64 for -1021 <= x <= 1022 with a relative error of 6e-16, in two thirds of the steps of exp64.
 
-    The polynomial is a minimax fit of our own; ln 2 is taken off in one piece.
+    The polynomial is a minimax fit of our own (3e-16). It stays over 2^-0.5, so that whole powers of two can be added
+    to its exponent, where a product would take the place of a step of another polynomial.
     """
-    shifted = x * 1.4426950408889634 + SHIFT_64
-    t = shifted - SHIFT_64
-    r = x - t * 0.6931471805599453
-    y = 2.7476948211735265e-07 * r + 2.7634994155715236e-06
-    y = y * r + 2.4801931291228103e-05
-    y = y * r + 1.9841185225641194e-04
-    y = y * r + 1.3888888516554712e-03
-    y = y * r + 8.333333370879896e-03
-    y = y * r + 4.1666666668136065e-02
-    y = y * r + 1.666666666661153e-01
-    y = y * r + 4.999999999999832e-01
-    y = y * (r * r) + r + 1.0
-    return y * bits_float((float_bits(shifted) << 52) + ONE_64)
+    shifted = x + SHIFT_64
+    r = x - (shifted - SHIFT_64)
+    y = 7.072585949269223e-09 * r + 1.0208690299958306e-07
+    y = y * r + 1.321544258792169e-06
+    y = y * r + 1.5252657260200837e-05
+    y = y * r + 1.540353044173605e-04
+    y = y * r + 1.3333558230164974e-03
+    y = y * r + 9.618129107606888e-03
+    y = y * r + 5.550410866444772e-02
+    y = y * r + 2.4022650695910097e-01
+    y = y * r + 6.9314718055995e-01
+    y = y * r + 1.0
+    return bits_float(float_bits(y) + (float_bits(shifted) << 52))
 
 
 @kernel(fastmath={"contract"})

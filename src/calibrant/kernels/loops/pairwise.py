@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
-from calibrant.kernels.loops.floats import LOWEST_64, exp64_short, float_bits
+from calibrant.kernels.loops.floats import LOWEST_POWER_64, exp2_64, float_bits
 
 f4 = np.float32
 u4 = np.uint32
@@ -23,8 +23,8 @@ W = 256
 
 @kernel(fastmath={"contract"})
 def _decay(x):
-    """e^x for x <= 0."""
-    return exp64_short(x if x > LOWEST_64 else LOWEST_64)
+    """2^x for x <= 0."""
+    return exp2_64(x if x > LOWEST_POWER_64 else LOWEST_POWER_64)
 
 
 @kernel(fastmath={"contract"})
@@ -140,7 +140,7 @@ def gap_counts(x, tiles, slack, low, width, shift, counts, below, step, start, s
 # --------------------------------------------------------------------------------------------- SKCE
 @kernel(fastmath={"contract"})
 def laplace(lanes, k, rate):
-    """lanes[k, j] = exp(−rate·√lanes[k, j])."""
+    """lanes[k, j] = 2^(−rate·√lanes[k, j])."""
     for j in range(W):
         lanes[k, j] = _decay(-rate * math.sqrt(lanes[k, j]))
 
@@ -164,7 +164,7 @@ def _left_terms(tiles, a, i, half, y, ends, table, b, lanes):
 
 @kernel(fastmath={"contract"})
 def _skce_terms(tiles, halves, b, label, rate, lanes, k):
-    """lanes[k, j] = exp(−rate·d)·(lanes[2, j] − p_j[label] + ½‖p_j‖² − ½d²), as 2p_i·p_j = ‖p_i‖² + ‖p_j‖² − d²."""
+    """lanes[k, j] = 2^(−rate·d)·(lanes[2, j] − p_j[label] + ½‖p_j‖² − ½d²), as 2p_i·p_j = ‖p_i‖² + ‖p_j‖² − d²."""
     for j in range(W):
         square = lanes[k, j]
         inner = lanes[2, j] - tiles[b, label, j] + (halves[b, j] - 0.5 * square)
@@ -187,7 +187,7 @@ def gather(lanes, k, columns, b):
 def skce_step(tiles, halves, y, ends, n, rate, rows, columns, squares, step, start, stop):
     """One step of the walk: Σ_j h_ij over the pairs of each left row to rows[i], of each right row to columns[j].
 
-    h_ij = exp(−rate·‖p_i − p_j‖)·⟨e_{y_i} − p_i, e_{y_j} − p_j⟩ (Widmann, Lindsten & Zachariah 2019).
+    h_ij = 2^(−rate·‖p_i − p_j‖)·⟨e_{y_i} − p_i, e_{y_j} − p_j⟩ (Widmann, Lindsten & Zachariah 2019).
     """
     lanes, table = np.empty((3, W)), np.empty(tiles.shape[1])
     for a in range(start, stop):
@@ -221,26 +221,40 @@ def skce_blocks(p, y, rate, edges, out, start, stop):
 
 
 # ------------------------------------------------------------------------------- Gaussian predictions
-MEAN, STD, Y, SCALE, HALF = 0, 1, 2, 3, 4
-"""Coordinates of a tile of Gaussians: μ, σ, y, (1 + σ²)^(−½), ½/(1 + σ²)."""
+MEAN, STD, Y, SCALE, HALF, VARIANCE = range(6)
+"""Coordinates of a tile of Gaussians, u a unit: u·μ, u·σ, u·y, (1 + σ²)^(−½), the rate of (μ − b)² in E k, σ²."""
+
+BITS = 1.0 / math.log(2.0)
+"""log2 e: e^x = 2^(BITS·x)."""
+
+UNIT = math.sqrt(BITS / 2.0)
+"""The unit in which k(a, b) = exp(−(a − b)²/2) is 2^−(a − b)²."""
+
+FAR, ROOT = 1, 3
+"""Lanes FAR + k, ROOT + k: −W₂·log2 e and (1 + σ_i² + σ_j²)^(−½) of an even (k = 0) or odd row."""
 
 
 @kernel(fastmath={"contract"})
 def _gaussian_terms(tiles, a, i, b, lanes):
-    """lanes[0, j] = h_ij of `gaussian_step`."""
-    mean, std, y = tiles[a, MEAN, i], tiles[a, STD, i], tiles[a, Y, i]
-    scale, half = tiles[a, SCALE, i], tiles[a, HALF, i]
-    room = 1.0 + std * std
+    """lanes[0, j] = h_ij of `gaussian_step`, from the lanes FAR and ROOT of row i; those of row i + 1 are filled.
+
+    Roots and divisions have a unit of their own: it works on the next row while this one waits for its polynomials.
+    """
+    mean, y, scale, half = tiles[a, MEAN, i], tiles[a, Y, i], tiles[a, SCALE, i], tiles[a, HALF, i]
+    own, k = min(i + 1, W - 1), i % 2
+    next_mean, next_std, next_room = tiles[a, MEAN, own], tiles[a, STD, own], 1.0 + tiles[a, VARIANCE, own]
     for j in range(W):
-        shift, spread, gap = mean - tiles[b, MEAN, j], std - tiles[b, STD, j], y - tiles[b, Y, j]
-        far = -math.sqrt(shift * shift + spread * spread)
-        left, right = mean - tiles[b, Y, j], y - tiles[b, MEAN, j]
-        joint = 1.0 / (room + tiles[b, STD, j] * tiles[b, STD, j])
-        seen = _decay(far - 0.5 * gap * gap)
+        far, root = lanes[FAR + k, j], lanes[ROOT + k, j]
+        gap, left, right = y - tiles[b, Y, j], mean - tiles[b, Y, j], y - tiles[b, MEAN, j]
+        shift = (mean - tiles[b, MEAN, j]) * root
+        seen = _decay(far - gap * gap)
         first = _decay(far - half * left * left)
         second = _decay(far - tiles[b, HALF, j] * right * right)
-        both = _decay(far - 0.5 * joint * shift * shift)
-        lanes[0, j] = (seen - scale * first) - (tiles[b, SCALE, j] * second - math.sqrt(joint) * both)
+        both = _decay(far - shift * shift)
+        lanes[0, j] = (seen - scale * first) - (tiles[b, SCALE, j] * second - root * both)
+        next_shift, spread = next_mean - tiles[b, MEAN, j], next_std - tiles[b, STD, j]
+        lanes[FAR + 1 - k, j] = (-BITS / UNIT) * math.sqrt(next_shift * next_shift + spread * spread)
+        lanes[ROOT + 1 - k, j] = 1.0 / math.sqrt(next_room + tiles[b, VARIANCE, j])
 
 
 @kernel()
@@ -248,11 +262,12 @@ def gaussian_step(tiles, n, rows, columns, squares, step, start, stop):
     """One step of the walk for predictions N(μ, σ²) (Widmann, Lindsten & Zachariah 2021, tensor kernel).
 
     h_ij = exp(−W₂(P_i, P_j))·[k(y_i, y_j) − E k(Z_i, y_j) − E k(y_i, Z_j) + E k(Z_i, Z_j)], Z ~ P, k(a, b) =
-    exp(−(a − b)²/2), W₂² = (μ_i − μ_j)² + (σ_i − σ_j)².
+    exp(−(a − b)²/2), W₂² = (μ_i − μ_j)² + (σ_i − σ_j)². Tiles come in UNIT.
     """
-    lanes = np.empty((1, W))
+    lanes = np.zeros((5, W))
     for a in range(start, stop):
         b = (a + step) % tiles.shape[0]
+        _gaussian_terms(tiles, a, -1, b, lanes)  # only to fill lanes for row 0
         for i in range(min(W, n - a * W)):
             _gaussian_terms(tiles, a, i, b, lanes)
             keep_pairs(lanes, 0, step, i, min(W, n - b * W), 0.0)
