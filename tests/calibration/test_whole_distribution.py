@@ -278,6 +278,16 @@ def test_weights_mixtures_and_samples_are_refused_with_a_reason():
         cal.measure(cal.Regression.from_gaussian(np.zeros((2, 4)), np.ones((2, 4)), y=np.zeros(4)), "skce")
 
 
+def test_a_kernel_that_sees_nothing_in_these_units_is_noted():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=40)
+    for unit, noted in ((1.0, False), (1e6, True), (1e-6, True)):
+        predictions = cal.Regression.from_gaussian(np.zeros(40), np.full(40, unit), y=unit * y)
+        codes = [note.code for note in cal.evaluate(predictions, "skce", resamples=20).warnings]
+        assert ("kernel-scale" in codes) is noted
+        assert "kernel-scale" not in [note.code for note in cal.evaluate(predictions, "skce(scale=0)").warnings]
+
+
 def test_dependent_rows_have_neither_test_nor_interval():
     p = probabilities(20, 3)
     predictions = cal.Classification.from_probs(p, drawn(p), columns={"unit": np.arange(20) // 2})

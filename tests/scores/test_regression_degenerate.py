@@ -143,6 +143,7 @@ def test_quantiles_give_what_they_can_and_say_why_not_the_rest():
         "it needs a density": {"nll", "aleatoric_variance", "epistemic_variance"},
         "it needs a mean": {"mse", "dss", "sharpness", "se_var_ratio", "ence"},
         "it needs a whole distribution, not quantiles": {"crps", "pit", "pit_uniformity"},
+        "of regressions it is known for one Gaussian a row": {"skce"},
     }
     assert result.skipped == {spec: reason for reason, specs in reasons.items() for spec in specs}
     assert set(result.curves) == {"calibration", "central_coverage"}

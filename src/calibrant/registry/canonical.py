@@ -163,7 +163,7 @@ def blind_kernel(accumulator: Reduced, spec: Spec) -> str | None:
     if not isinstance(accumulator.state, SampledGaussians) or not spec["scale"]:
         return None
     spread = float(np.std(accumulator.state.rows()[:, 2])) / float(spec["scale"])
-    if not 0.0 < spread or 0.01 <= spread <= 100.0:
+    if spread == 0.0 or 0.01 <= spread <= 100.0:
         return None
     return f"{spec.text} has a kernel of width 1, and y spreads over {spread:.1e} of it: skce(scale=0) fits its unit"
 
@@ -174,9 +174,9 @@ SKCE = Metric(
     definition="Mean over pairs of rows i < j of k(p_i, p_j)·⟨e_{y_i} − p_i, e_{y_j} − p_j⟩, k = exp(−‖p_i − p_j‖₂/ν), "
     "ν the median distance of two predictions unless bandwidth= is given: 0 for a calibrated model, positive for any "
     "other, of the whole distribution. form=biased takes all i, j; form=block the mean over blocks of rows that the "
-    "seed shuffles. Gaussian regression: k = exp(−W₂(P_i, P_j)), times the kernel exp(−(y − y')²/2) of outcomes less its expectations "
-    "under both predictions; scale= divides y, means and standard deviations first (0: by the standard deviation of "
-    f"y), for the kernel is in their units. {QUADRATIC}",
+    "seed shuffles. Gaussian regression: k = exp(−W₂(P_i, P_j)), times the kernel exp(−(y − y')²/2) of outcomes less "
+    "its expectations under both predictions; scale= divides y, means and standard deviations first (0: by the standard "
+    f"deviation of y), for the kernel is in their units. {QUADRATIC}",
     reference="Widmann, Lindsten & Zachariah (2019), NeurIPS 32: 12257-12267; (2021), ICLR 9, for regression",
     direction="lower",
     limits=(-2.0, 2.0),

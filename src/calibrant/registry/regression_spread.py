@@ -220,10 +220,10 @@ class KeptVariances:
         del spread
         self.n += rows.n
         self.by_unit |= rows.units is not None
-        w = np.ones(rows.n) if rows.weights is None else rows.weights
-        kept = counting(rows.weights, regression.variance(rows), regression.squared_error(rows), w)
+        kept = counting(rows.weights, regression.variance(rows), regression.squared_error(rows), rows.weights)
         for held, part in zip((self.variance, self.error, self.weights), kept, strict=True):
-            held.append(np.array(part))  # a view would keep all of its record alive
+            if part is not None:
+                held.append(np.array(part))  # a view would keep all of its record alive
 
     def merge(self, other: KeptVariances) -> None:
         """Take in what another has seen."""
@@ -235,7 +235,8 @@ class KeptVariances:
 
     def bins(self, count: int) -> tuple[np.ndarray, ...]:
         """Σw, Σwσ², Σw²σ⁴ and Σw(mean − y)² of bins of equal mass along σ."""
-        variance, error, w = (np.concatenate(part) for part in (self.variance, self.error, self.weights))
+        variance, error = np.concatenate(self.variance), np.concatenate(self.error)
+        w = np.concatenate(self.weights) if self.weights else np.ones(len(error))
         place, _ = assign(np.sqrt(variance), count, "mass", w)
         weighted = w * variance
         found = []
