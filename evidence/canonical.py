@@ -114,11 +114,13 @@ class Favouring:
     name: str
     lift: float
     classes: int = 3
+    every: int = 1000
+    """Which other classes have it too."""
 
     def laws(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """What it says, and what is true."""
         z = Model("", spread=1.5, classes=self.classes).logits(n, rng)
-        return softmax(z, axis=1), softmax(z + self.lift * (np.arange(self.classes) == 0), axis=1)
+        return softmax(z, axis=1), softmax(z + self.lift * (np.arange(self.classes) % self.every == 0), axis=1)
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,11 @@ TEMPERED = tuple(
     for classes in (2, 3, 10)
     for name, temperature in (("calibrated", 1.0), ("over-confident", 1.7), ("under-confident", 0.6))
 )
-FAVOURING = (Favouring("one of three classes too rarely expected", 0.7), Favouring("one of ten, likewise", 1.5, 10))
+FAVOURING = (
+    Favouring("one of three classes too rarely expected", 0.7),
+    Favouring("one of ten, likewise", 1.5, 10),
+    Favouring("every second of ten, likewise", 2.0, 10, 2),
+)
 
 
 def coverage_table(simulations: int, n: int = 500) -> list[str]:

@@ -31,7 +31,7 @@ COUNTS = {
     "canonical": 1000,
     "power": 200,
     "unbiased": 1000,
-    "ce": 150,
+    "ce": 100,
     "evalues": 2000,
     "evalue_power": 200,
     "levels": 150,

@@ -140,7 +140,7 @@ Last, how often the 95 % interval holds the truth.
 
 The canonical error: the truth, the mean estimate of {ce_count} simulations of 500 rows, and how often the 95 % interval
 holds the truth (mean width; standard error {ce_error} %). The models say softmax(T·z) with T = 1, 1.7 or 0.6;
-the last two rows are wrong in one class. With ten classes the estimate is mostly noise.
+the last three rows are wrong in some classes. With ten classes the estimate is mostly noise.
 
 {canonical_coverage}
 

@@ -175,8 +175,8 @@ SKCE = Metric(
     "ν the median distance of two predictions unless bandwidth= is given: 0 for a calibrated model, positive for any "
     "other, of the whole distribution. form=biased takes all i, j; form=block the mean over blocks of rows that the "
     "seed shuffles. Gaussian regression: k = exp(−W₂(P_i, P_j)), times the kernel exp(−(y − y')²/2) of outcomes less "
-    "its expectations under both predictions; scale= divides y, means and standard deviations first (0: by the standard "
-    f"deviation of y), for the kernel is in their units. {QUADRATIC}",
+    "its expectations under both predictions; scale= divides y, means and standard deviations first (0: by the "
+    f"standard deviation of y), for the kernel is in their units. {QUADRATIC}",
     reference="Widmann, Lindsten & Zachariah (2019), NeurIPS 32: 12257-12267; (2021), ICLR 9, for regression",
     direction="lower",
     limits=(-2.0, 2.0),
