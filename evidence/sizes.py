@@ -8,6 +8,7 @@ the validation logits. `python -m evidence.sizes` draws them, from the data in C
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,13 @@ COLOURS = {
     "ks": "#000000",
     "cwce": "#E69F00",
     "cwce(bins=100)": "#8B5A00",
+    "ce": "#7A5195",
 }
 """The estimators of the paper's section 5."""
-MARKERS = dict(zip(COLOURS, "osD^vPX*", strict=True))
+MARKERS = dict(zip(COLOURS, "osD^vPX*h", strict=True))
+QUICK = [metric for metric in COLOURS if metric != "ce"]
+SLOW_SHARE = 50
+"""The canonical error looks at all pairs: it is of ten classes only, and of so many times fewer subsets."""
 TEMPERATURES = {"ResNet-110": 2.395, "DenseNet-40": 2.8826}
 SHOWN = ("ResNet-110, CIFAR-10", "DenseNet-40, CIFAR-10", "WRN-16-4, CIFAR-100", "DenseNet-BC-100, CIFAR-100")
 HUNDRED = {1: "DenseNet-BC-100", 2: "WRN-16-4"}
@@ -49,12 +54,17 @@ def data_folder() -> Path:
 
 def followed(folder: Path, repeats: int) -> dict[str, Sizes]:
     """Every network over sizes; the two with known temperatures before and after scaling."""
-    known: dict[str, Any] = {"metrics": list(COLOURS), "sizes": SIZES}
+    known: dict[str, Any] = {"metrics": QUICK, "sizes": SIZES}
     scaled = np.load(folder / "cifar10_nn_calibration_logits.npz")
     found = {}
     for (name, temperature), z in zip(TEMPERATURES.items(), scaled["logits_test"], strict=True):
         before, after = (cal.Classification.from_logits(z / t, scaled["labels_test"]) for t in (1.0, temperature))
-        found[f"{name}, CIFAR-10"] = value_by_size(before, after=after, repeats=MORE * repeats, **known)
+        quick = value_by_size(before, after=after, repeats=MORE * repeats, **known)
+        few = max(MORE * repeats // SLOW_SHARE, 2)
+        slow = value_by_size(before, ["ce"], after=after, repeats=few, sizes=SIZES)
+        found[f"{name}, CIFAR-10"] = replace(
+            quick, specs={**slow.specs, **quick.specs}, improvement={**slow.improvement, **quick.improvement}
+        )
     eight = np.load(folder / "cifar10_test_8cnn_logits.npz")
     for name, z in zip(eight["model_names"].tolist(), eight["logits"], strict=True):
         predictions = cal.Classification.from_logits(z, eight["labels"])
@@ -69,13 +79,13 @@ def followed(folder: Path, repeats: int) -> dict[str, Sizes]:
 def relative(found: dict[str, Sizes], data: str) -> dict[str, np.ndarray]:
     """Error(n) / Error(10 000) of each estimator, averaged over the networks of a data set."""
     curves = [item.specs for name, item in found.items() if name.endswith(data)]
-    return {m: np.mean([np.array(c[m].mean) / c[m].mean[-1] for c in curves], axis=0) for m in COLOURS}
+    return {m: np.mean([np.array(c[m].mean) / c[m].mean[-1] for c in curves], axis=0) for m in QUICK}
 
 
 # ----------------------------------------------------------------------------------------- figures
 def draw(found: dict[str, Sizes], folder: Path = FIGURES) -> None:
     """All three figures."""
-    lines = {name: {m: found[name].specs[m].mean for m in COLOURS} for name in SHOWN}
+    lines = {name: {m: curve.mean for m, curve in found[name].specs.items()} for name in SHOWN}
     _figure(lines, "estimate", folder / "sizes-values.svg", (2, 2), base=0)
     count = sum(name.endswith("CIFAR-10") for name in found)
     averaged = {
@@ -84,7 +94,7 @@ def draw(found: dict[str, Sizes], folder: Path = FIGURES) -> None:
     }
     _figure(averaged, "estimate / estimate at 10 000 rows", folder / "sizes-relative.svg", (1, 2), base=1)
     gains = {
-        f"{name}, T = {temperature:.1f}": {m: found[f"{name}, CIFAR-10"].improvement[m].mean for m in COLOURS}
+        f"{name}, T = {temperature:.1f}": {m: curve.mean for m, curve in found[f"{name}, CIFAR-10"].improvement.items()}
         for name, temperature in TEMPERATURES.items()
     }
     _figure(gains, "improvement: before − after", folder / "sizes-improvement.svg", (1, 2), base=0)
@@ -94,7 +104,8 @@ def _figure(lines: dict[str, Any], what: str, path: Path, shape: tuple[int, int]
     """One panel a network or mean of networks, one line an estimator."""
     drawn, panels = drawing.panels(*shape, (8.4, 0.5 + 2.9 * shape[0]), sharex=True)
     for panel, (title, curves) in zip(panels.flat, lines.items(), strict=True):
-        for metric, colour in COLOURS.items():
+        for metric in (metric for metric in COLOURS if metric in curves):
+            colour = COLOURS[metric]
             style = {"lw": 2.4, "zorder": 3} if metric == "rbs" else {"lw": 1.3}
             panel.plot(
                 (*SIZES, 10_000), curves[metric], color=colour, marker=MARKERS[metric], ms=3.5, label=metric, **style
@@ -120,12 +131,14 @@ def table(found: dict[str, Sizes]) -> list[str]:
     means = [relative(found, data) for data in ("CIFAR-10", "CIFAR-100")]
     gains = [found[f"{name}, CIFAR-10"].improvement for name in TEMPERATURES]
     for metric in COLOURS:
-        numbers = [mean[metric][place] for mean in means for place in places]
+        numbers = [mean[metric][place] if metric in mean else np.nan for mean in means for place in places]
         numbers += [gain[metric].mean[place] / gain[metric].mean[-1] for gain in gains for place in places]
-        lines.append(
-            f"| `{metric}` | " + " | ".join(f"{round(x, 2) + 0.0:.2f}".replace("-", "−") for x in numbers) + " |"
-        )
+        lines.append(f"| `{metric}` | " + " | ".join(map(_written, numbers)) + " |")
     return lines
+
+
+def _written(number: float) -> str:
+    return "" if np.isnan(number) else f"{round(number, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def repeats_for(share: float) -> int:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.calibration.evalue import BINS, SHIFTS, WEIGHTS, LogRatios
-from calibrant.errors import FileError, NotApplicable, UsageError, plain, show
+from calibrant.errors import NotApplicable, UsageError, plain, show
+from calibrant.evaluation.stored import read_stored
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, Judged, Predictions
 from calibrant.predictions.files.naming import naming
@@ -195,17 +196,12 @@ class Monitor:
     @classmethod
     def load(cls, path: str | Path) -> Monitor:
         """The monitor that `save` has written."""
-        path = Path(path)
-        try:
-            return cls._from_json(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            reason = getattr(error, "strerror", None) or f"{type(error).__name__} {error}"
-            raise FileError(
-                str(path),
-                expected=f"the state of a monitor (schema {SCHEMA})",
-                came=f"it cannot be read ({plain(reason, 100)})",
-                do="name the file that `calibrant monitor --state` or Monitor.save wrote, or start a new one",
-            ) from error
+        return read_stored(
+            path,
+            cls._from_json,
+            expected=f"the state of a monitor (schema {SCHEMA})",
+            do="name the file that `calibrant monitor --state` or Monitor.save wrote, or start a new one",
+        )
 
     @classmethod
     def _from_json(cls, data: Json) -> Monitor:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calibrant.errors import FileError, UsageError, did_you_mean, plain, show
+from calibrant.errors import UsageError, did_you_mean, show
 from calibrant.evaluation.ladder import Ladder
 from calibrant.evaluation.shift import Summary
 from calibrant.evaluation.size_curves import Sizes
+from calibrant.evaluation.stored import read_stored
 from calibrant.predictions.base import Note
 from calibrant.predictions.files.writing import atomic_write
 from calibrant.registry import parse
@@ -138,17 +139,12 @@ class Evaluation:
     @classmethod
     def load(cls, path: str | Path) -> Evaluation:
         """Read what `save` has written."""
-        path = Path(path)
-        try:
-            return cls.from_json(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            reason = getattr(error, "strerror", None) or f"{type(error).__name__} {error}"
-            raise FileError(
-                str(path),
-                expected=f"an evaluation written by calibrant (schema {SCHEMA})",
-                came=f"it cannot be read ({plain(reason, 100)})",
-                do="make it with `calibrant evaluate FILE --json OUT`",
-            ) from error
+        return read_stored(
+            path,
+            cls.from_json,
+            expected=f"an evaluation written by calibrant (schema {SCHEMA})",
+            do="make it with `calibrant evaluate FILE --json OUT`",
+        )
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Evaluation:
