@@ -151,6 +151,8 @@ def _of_blocks(pairs: kernel_pairs.KernelPairs, state: SampledRows, settings: Se
 def _one_gaussian(spec: Spec, predictions: Classification | Regression) -> str | None:
     if isinstance(predictions, Regression) and (predictions.kind != "gaussian" or predictions.members > 1):
         return "of regressions it is known for one Gaussian a row"
+    if spec["block"] == 1:
+        return "a block of one row has no pairs: block= must be 2 or more"
     if isinstance(predictions, Regression) and float(spec["bandwidth"]):
         return "bandwidth= is of classes; scale= is of regressions"
     if isinstance(predictions, Classification) and float(spec["scale"]) != 1.0:
