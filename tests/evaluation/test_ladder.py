@@ -96,3 +96,18 @@ def test_rungs_that_predictions_cannot_give_are_left_out_with_their_links():
     assert all({s.link.upper, s.link.lower} <= set(result.metrics) for s in result.ladder.standings)
     with pytest.raises(cal.CalibrantError, match="not defined for regression"):
         cal.evaluate(cal.Regression.from_gaussian([0.0, 1.0], [1.0, 1.0], y=[0.0, 1.0]), ladder=True)
+
+
+def test_what_is_said_of_values_beyond_their_interval_is_true_of_each():
+    """All right: accuracy 1 is no biased value, though Wilson's upper end may be a rounding below it."""
+    sure = cal.Classification.from_probs(np.tile([[0.9, 0.1]], (597, 1)), np.zeros(597, int))
+    assert "biased" not in str(cal.evaluate(sure, "accuracy"))
+    rng = np.random.default_rng(5)
+    tried = (cal.evaluate(_calibrated(rng.dirichlet(np.ones(3), 40), rng), "skce", resamples=20) for _ in range(50))
+    low = next(found for found in tried if found["skce"].value < 0)
+    assert "may fall below 0" in str(low)
+    assert "biased" not in str(low).replace("unbiased", "")
+
+
+def _calibrated(p, rng):
+    return cal.Classification.from_probs(p, (p.cumsum(axis=1) > rng.random((len(p), 1))).argmax(axis=1))

@@ -24,6 +24,8 @@ MOST_TOGETHER = 12
 MOST_SIZES = 5
 ABOUT = " ~"
 """Behind intervals that may cover less than their level."""
+ROUNDING = 1e-9
+"""By what a value may lie beyond its interval without being meant to."""
 MARK = " *"
 """Behind values of groups that stay significant when all groups are counted."""
 FIELDS = ("value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value", "detectable", "q_value")
@@ -173,7 +175,7 @@ def remarks(evaluation: Evaluation) -> list[str]:
         if ece is not None and math.isfinite(ece.detectable) and not _across(evaluation):
             name = f"of {plain(result.input)} " * several
             out.append(f"{ece.n} rows {name}would show a true ECE of {number(ece.detectable)} in four of five cases")
-        above = [spec for spec, e in result.metrics.items() if e.value > e.high]
+        above = [spec for spec, e in result.metrics.items() if e.value > e.high * (1.0 + ROUNDING)]
         if above and not _across(evaluation):
             out.append(f"{', '.join(above)}: the value is biased upwards, and the interval is of the true error")
         negative = [spec for spec, e in result.metrics.items() if e.value < 0.0 == e.low]
@@ -184,11 +186,9 @@ def remarks(evaluation: Evaluation) -> list[str]:
             out.append(f"{', '.join(below)}: the value is biased downwards, and the interval is of the true error")
         about = [spec for spec, e in result.metrics.items() if _is_about(e)]
         if about and not _across(evaluation):
-            names = dict.fromkeys(spec.partition("(")[0] for spec in about)
-            told = ", ".join(f"`calibrant metrics {name}`" for name in names)
-            out.append(
-                f"{ABOUT.strip()} may cover less than it says: {told} {'say' if len(names) > 1 else 'says'} when"
-            )
+            first, *others = dict.fromkeys(spec.partition("(")[0] for spec in about)
+            told = f"`calibrant metrics {first}`" + (f" (or {', '.join(others)})" if others else "")
+            out.append(f"{ABOUT.strip()} may cover less than it says: {told} says when")
         if result.ladder and not _across(evaluation):
             out += ladder_lines(result.ladder, f"{plain(result.input)}: " * several)
         if said:
