@@ -429,8 +429,9 @@ def test_a_long_stream_has_no_kept_curves(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "MOST_KEPT", 100)
     cal.write(classes(), tmp_path / "x.npz")
     evaluation = cal.evaluate(cal.scan(tmp_path / "x.npz"), resamples=60)
-    assert set(evaluation.results[0].curves) == {*WIDTH.values(), "confidence", "entropy", "accuracy_confidence"}
-    assert "corp" in evaluation.results[0].curves_skipped
+    assert set(evaluation.results[0].curves) == {"reliability"}
+    assert {"corp", "confidence", "reliability(bins=5)"} <= set(evaluation.results[0].curves_skipped)
+    assert "log_e_value" in evaluation.results[0].skipped
     assert "corp:" not in str(evaluation)
 
 

@@ -35,6 +35,9 @@ def applicable(
     if not named and source.n * getattr(example, "classes", 1) > MOST_ENTRIES:
         said = "it sorts the probabilities of every class, of which there are many: name it if it is meant"
         skipped |= {s.text: said for s in specs if s.metric.every_class and s.text not in skipped}
+    if not named and source.n > MOST_KEPT:
+        said = "it takes long of millions of rows: name it if it is meant"
+        skipped |= {s.text: said for s in specs if not s.metric.of_many and s.text not in skipped}
     if by_unit and (not named or wanted in ("all", ["all"])):
         said = "its rows may not depend on each other, and units say that they do"
         skipped |= {s.text: said for s in specs if not s.metric.by_unit and s.text not in skipped}

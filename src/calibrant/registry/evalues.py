@@ -115,6 +115,7 @@ LOG_E_VALUE = Metric(
     "value does not depend on the order of rows; looks in between must be in the order in which they came.",
     cost="linear",
     merge="exact",
+    of_many=False,
     options=(OF,),
     wanted=wanted_class,
     refuses=_refuses,

@@ -99,6 +99,8 @@ class Metric:
     """Whether labels are redrawn from the predictions, for a band of what a calibrated model would give."""
     by_unit: bool = True
     """Whether it is defined where rows depend on each other."""
+    of_many: bool = True
+    """Whether it is taken of millions of rows without being named."""
     light: bool = False
     """Whether confidence, hits and p(label) are all it reads, so that a pass for it alone can be shorter.
 

@@ -19,6 +19,8 @@ from calibrant.registry.sharing import Reduced
 
 MOST_BESIDE = 1 << 16
 """Rows up to which curves that keep them are made beside metrics that were named and do not."""
+OF_MANY = ("reliability", "pit", "calibration", "scores", "mix")
+"""Curves that are made of any number of rows: the others would take longer than reading them."""
 FAMILIES = (
     reliability.curves,
     corp.curves,
@@ -50,6 +52,8 @@ def chosen(
     found, left_out = [], {}
     for curve in curves_of(example):
         reason = _lacks(curve, example, asked, light) or (_keeps(curve, example, held) if n > most else None)
+        if reason is None and n > MOST_KEPT and curve.name not in OF_MANY:
+            reason = "of millions of rows only the main curve is made"
         if reason is None:
             found.append(curve)
         else:
