@@ -168,7 +168,7 @@ class GaussianPairs(KernelPairs):
         for row, replicate in zip(drawn, replicates, strict=True):
             row[:] = self.mean + self.std * ndtri(uniforms(seed, SKCE, replicate, self.n))
         totals = pairwise.gaussian_skce_redrawn(self.mean, self.std, drawn, self.threads)
-        return Redrawn(totals, np.array([gaussian_diagonal(self.mean, self.std, y).sum() for y in drawn]))
+        return Redrawn(totals, np.array([pairwise.gaussian_diagonal(self.mean, self.std, y).sum() for y in drawn]))
 
     def shuffled(self, seed: int) -> GaussianPairs:
         """The same rows in a random order."""
@@ -179,12 +179,6 @@ class GaussianPairs(KernelPairs):
         """Mean of h over the pairs of each block."""
         edges = self._edges(size)
         return pairwise.gaussian_skce_blocks(self.mean, self.std, self.y, edges, self.threads)
-
-
-def gaussian_diagonal(mean: np.ndarray, std: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """h(i, i) = 1 − 2 E k(Z_i, y_i) + E k(Z_i, Z_i')."""
-    wide = 1.0 + std * std
-    return 1.0 - 2.0 * np.exp(-((mean - y) ** 2) / (2.0 * wide)) / np.sqrt(wide) + 1.0 / np.sqrt(1.0 + 2.0 * std * std)
 
 
 # -------------------------------------------------------------------------------- all pairs

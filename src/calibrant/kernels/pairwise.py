@@ -193,9 +193,13 @@ def gaussian_skce_sums(mean: np.ndarray, std: np.ndarray, y: np.ndarray, threads
     n = len(y)
     tiles = _gaussian_tiles(mean, std, y, loops.UNIT)
     total, rows, squares = _summed(partial(loops.gaussian_step, tiles, n), tiles, 10 * n * n, threads)
+    return PairSums(total, rows[:n], squares, float(gaussian_diagonal(mean, std, y).sum()))
+
+
+def gaussian_diagonal(mean: np.ndarray, std: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """h_ii = 1 − 2 E k(Z_i, y_i) + E k(Z_i, Z_i'), Z' another draw."""
     room = 1.0 + std**2
-    diagonal = 1.0 - 2.0 * np.exp(-0.5 * (mean - y) ** 2 / room) / np.sqrt(room) + 1.0 / np.sqrt(1.0 + 2.0 * std**2)
-    return PairSums(total, rows[:n], squares, float(diagonal.sum()))
+    return 1.0 - 2.0 * np.exp(-0.5 * (mean - y) ** 2 / room) / np.sqrt(room) + 1.0 / np.sqrt(1.0 + 2.0 * std**2)
 
 
 def _gaussian_tiles(mean: np.ndarray, std: np.ndarray, y: np.ndarray, unit: float) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -16,6 +15,7 @@ from calibrant.kernels.resampling import PIT_PLACE
 from calibrant.predictions import Regression
 from calibrant.registry.binned_error import null_band
 from calibrant.registry.estimate import Estimate, Settings
+from calibrant.registry.kept_columns import KeptColumns
 from calibrant.registry.level_shares import BELOW, LevelShares
 from calibrant.registry.metric import Metric, Option, Spec
 from calibrant.registry.pairs import INFINITE
@@ -24,38 +24,19 @@ from calibrant.registry.sharing import Reduced
 BINS = 20
 
 
-@dataclass
-class KeptPits:
+class KeptPits(KeptColumns):
     """The PIT of every row; of samples, both ends of y's place among them."""
 
-    low: list[np.ndarray] = field(default_factory=list)
-    high: list[np.ndarray] = field(default_factory=list)
-    n: int = 0
-    by_unit: bool = False
-
-    def add(self, rows: RegressionRows, spread: bool = True) -> None:
-        """Take in more rows."""
-        del spread
-        self.n += rows.n
-        self.by_unit |= rows.units is not None
-        ends = (rows.pit, None) if rows.pit_low is None else (rows.pit_low, rows.pit_high)
-        for held, part in zip((self.low, self.high), ends, strict=True):
-            if part is not None:
-                held.append(np.array(part))  # a view would keep all of its record alive
-
-    def merge(self, other: KeptPits) -> None:
-        """Take in what another has seen."""
-        self.n += other.n
-        self.by_unit |= other.by_unit
-        self.low += other.low
-        self.high += other.high
+    def columns_of(self, rows: RegressionRows) -> list[np.ndarray | None]:
+        """The ends of y's place, or the PIT alone."""
+        return [rows.pit, None] if rows.pit_low is None else [rows.pit_low, rows.pit_high]
 
     def sorted(self, seed: int) -> np.ndarray:
         """The PIT, rising. Of samples at random in its place, numbers being drawn for rows in an order of their own."""
-        low = np.concatenate(self.low)
-        if not self.high:
+        low, *ends = self.arrays()
+        if not ends:
             return np.sort(low)
-        high = np.concatenate(self.high)
+        (high,) = ends
         order = np.lexsort((high, low))
         low, high = low[order], high[order]
         return np.sort(low + uniforms(seed, PIT_PLACE, 0, len(low)) * (high - low))

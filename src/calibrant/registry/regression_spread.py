@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -18,6 +18,7 @@ from calibrant.predictions import Regression
 from calibrant.registry.accumulators import Mean, Share, counting
 from calibrant.registry.binned_error import null_band
 from calibrant.registry.estimate import Estimate, Settings
+from calibrant.registry.kept_columns import KeptColumns
 from calibrant.registry.metric import Metric, Option, Spec
 from calibrant.registry.pairs import INFINITE
 from calibrant.registry.regression import lacks_levels, one_sample
@@ -204,39 +205,20 @@ def _one_gaussian(predictions: Regression) -> bool:
 
 
 @dataclass
-class KeptVariances:
-    """Predicted variance and squared error of every row."""
+class KeptVariances(KeptColumns):
+    """Predicted variance and squared error of every row, and its weight where rows have one."""
 
-    normal: bool
+    normal: bool = False
     """Whether predictions are single Gaussians, so that errors can be redrawn."""
-    variance: list[np.ndarray] = field(default_factory=list)
-    error: list[np.ndarray] = field(default_factory=list)
-    weights: list[np.ndarray] = field(default_factory=list)
-    n: int = 0
-    by_unit: bool = False
 
-    def add(self, rows: RegressionRows, spread: bool = True) -> None:
-        """Take in more rows."""
-        del spread
-        self.n += rows.n
-        self.by_unit |= rows.units is not None
-        kept = counting(rows.weights, regression.variance(rows), regression.squared_error(rows), rows.weights)
-        for held, part in zip((self.variance, self.error, self.weights), kept, strict=True):
-            if part is not None:
-                held.append(np.array(part))  # a view would keep all of its record alive
-
-    def merge(self, other: KeptVariances) -> None:
-        """Take in what another has seen."""
-        self.n += other.n
-        self.by_unit |= other.by_unit
-        self.variance += other.variance
-        self.error += other.error
-        self.weights += other.weights
+    def columns_of(self, rows: RegressionRows) -> list[np.ndarray | None]:
+        """σ², (mean − y)² and the weight, of rows that count."""
+        return counting(rows.weights, regression.variance(rows), regression.squared_error(rows), rows.weights)
 
     def bins(self, count: int) -> tuple[np.ndarray, ...]:
         """Σw, Σwσ², Σw²σ⁴ and Σw(mean − y)² of bins of equal mass along σ."""
-        variance, error = np.concatenate(self.variance), np.concatenate(self.error)
-        w = np.concatenate(self.weights) if self.weights else np.ones(len(error))
+        variance, error, *weights = self.arrays()
+        w = weights[0] if weights else np.ones(len(error))
         place, _ = assign(np.sqrt(variance), count, "mass", w)
         weighted = w * variance
         found = []
@@ -277,7 +259,7 @@ ENCE = Metric(
     refuses=_lacks_variance,
     redraws=True,
     accumulate=lambda spec, predictions: Reduced(
-        "variances", KeptVariances(_one_gaussian(predictions)), partial(_ence, bins=int(spec["bins"]))
+        "variances", KeptVariances(normal=_one_gaussian(predictions)), partial(_ence, bins=int(spec["bins"]))
     ),
 )
 METRICS = (PICP, WIDTH, SHARPNESS, SE_VAR_RATIO, ENCE)
