@@ -15,7 +15,7 @@ from calibrant.errors import CalibrantError, UsageError, show, whole_number
 from calibrant.evaluation.choosing import Input, applicable, main_metrics
 from calibrant.evaluation.curves import chosen
 from calibrant.evaluation.multiplicity import corrected
-from calibrant.evaluation.parts import Grouping, Part, Tell, Wanted
+from calibrant.evaluation.parts import Grouping, Part, Wanted
 from calibrant.evaluation.result import Group, Result
 from calibrant.evaluation.shift import COLUMNS, Cell, Summary, severities_of
 from calibrant.kernels.jit import available_threads
@@ -24,6 +24,7 @@ from calibrant.predictions.base import groups_of
 from calibrant.predictions.classification import doubts
 from calibrant.predictions.files.stream import Stream
 from calibrant.predictions.regression import crossing_notes
+from calibrant.registry.accumulated import Tell
 from calibrant.registry.canonical import blind_kernel
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.metric import Spec

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
+from typing import Any
 
 from calibrant.errors import UsageError, did_you_mean, show
-from calibrant.registry.metric import Metric, Option, Spec
+from calibrant.registry.metric import Metric, Option, Spec, Value, option_named
 
-__all__ = ["Metric", "Option", "Spec", "default_specs", "families", "family", "metrics", "parse", "split"]
+__all__ = ["Metric", "Option", "Spec", "default_specs", "families", "family", "metrics", "options_of", "parse", "split"]
 
 PATTERN = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
 
@@ -69,6 +70,18 @@ def find(name: str) -> Metric:
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Spec:
     """`ece(bins=10, norm=l2)` as a spec."""
+    match = _match(text)
+    metric = find(match[1])
+    return Spec(metric, _options(match[2] or "", metric))
+
+
+def options_of(text: str, entry: Any) -> dict[str, Value]:
+    """The options that are written behind the name of an entry that is not a metric, the others by default."""
+    match = _match(text)
+    return _options(match[2] or "", entry)
+
+
+def _match(text: str) -> re.Match[str]:
     match = PATTERN.fullmatch(text)
     if match is None:
         raise UsageError(
@@ -77,23 +90,26 @@ def parse(text: str) -> Spec:
             came=f"got {show(text)}",
             do="write for example ece(bins=10)",
         )
-    metric = find(match[1])
-    options = {option.name: option.default for option in metric.options}
+    return match
+
+
+def _options(text: str, entry: Any) -> dict[str, Value]:
+    options: dict[str, Value] = {option.name: option.default for option in entry.options}
     seen: set[str] = set()
-    for item in filter(None, (part.strip() for part in (match[2] or "").split(","))):
+    for item in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in item.partition("="))
         if not equals:
             raise UsageError(
-                metric.name,
+                entry.name,
                 expected="option=value",
                 came=f"got {show(item)}",
-                do=f"write {metric.name}({name}=…)",
+                do=f"write {entry.name}({name}=…)",
             )
         if name in seen:
-            raise UsageError(metric.name, expected="each option once", came=f"got {show(name)} twice", do="keep one")
+            raise UsageError(entry.name, expected="each option once", came=f"got {show(name)} twice", do="keep one")
         seen.add(name)
-        options[name] = metric.option(name).parse(value, metric.name)
-    return Spec(metric, options)
+        options[name] = option_named(entry, name).parse(value, entry.name)
+    return options
 
 
 def split(text: str) -> list[str]:

@@ -109,17 +109,7 @@ class Metric:
 
     def option(self, name: str) -> Option:
         """The option of this name, or an error that lists those there are."""
-        for option in self.options:
-            if option.name == name:
-                return option
-        names = [option.name for option in self.options]
-        known = did_you_mean(name, names) if names else "leave the brackets out"
-        raise UsageError(
-            self.name,
-            expected=f"one of its options: {', '.join(names)}" if names else "no option, for it has none",
-            came=f"got {show(name)}",
-            do=known,
-        )
+        return option_named(self, name)
 
     def lacks(self, spec: Spec, predictions: Evaluated) -> str | None:
         """Why these predictions cannot give the metric, or None if they can."""
@@ -137,6 +127,21 @@ class Metric:
         if "k" in spec.options and int(spec["k"]) >= getattr(predictions, "classes", math.inf):
             return f"k = {spec['k']} is not below the number of classes"
         return None
+
+
+def option_named(entry: Any, name: str) -> Option:
+    """The option of an entry, a metric or another, or an error that lists those it has."""
+    for option in entry.options:
+        if option.name == name:
+            return option
+    names = [option.name for option in entry.options]
+    known = did_you_mean(name, names) if names else "leave the brackets out"
+    raise UsageError(
+        entry.name,
+        expected=f"one of its options: {', '.join(names)}" if names else "no option, for it has none",
+        came=f"got {show(name)}",
+        do=known,
+    )
 
 
 def _hard(predictions: Evaluated) -> bool:

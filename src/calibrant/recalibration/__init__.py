@@ -1,0 +1,1 @@
+"""Maps of predictions to predictions that mend their calibration."""
