@@ -92,7 +92,7 @@ OWN = {
         Own(
             "entropy",
             "Entropy of the labels",
-            "−Σ f_c log f_c of the frequencies f of the labels. (The mean entropy of the predictions does not depend on "
+            "−Σ f_c log f_c of the frequencies f of the labels. (The mean entropy of predictions does not depend on "
             "labels: there is nothing to check.)",
             CLASSES,
             entropy,
