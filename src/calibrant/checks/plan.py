@@ -27,6 +27,8 @@ class Plan:
     draws: int
     seed: int
     members: int
+    whole: bool = True
+    """Whether all rows come in one block."""
     threads: int | None = field(default=None, compare=False)
 
     @property
