@@ -13,8 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calibrant.checks.check import Check as Check
+    from calibrant.checks.statistics import Statistic as Statistic
     from calibrant.errors import CalibrantError as CalibrantError
     from calibrant.errors import CalibrantWarning as CalibrantWarning
+    from calibrant.evaluation.check import check as check
     from calibrant.evaluation.detect import detect as detect
     from calibrant.evaluation.evaluate import evaluate as evaluate
     from calibrant.evaluation.evaluate import measure as measure
@@ -43,8 +46,11 @@ _HOMES = {
     "Evaluation": "calibrant.evaluation.result",
     "Judged": "calibrant.predictions.judged",
     "Monitor": "calibrant.evaluation.monitor",
+    "Check": "calibrant.checks.check",
     "Regression": "calibrant.predictions.regression",
+    "Statistic": "calibrant.checks.statistics",
     "Stream": "calibrant.predictions.files.stream",
+    "check": "calibrant.evaluation.check",
     "detect": "calibrant.evaluation.detect",
     "evaluate": "calibrant.evaluation.evaluate",
     "measure": "calibrant.evaluation.evaluate",

@@ -144,7 +144,7 @@ def _of_replicates(law: Replicates, n: int, place: float) -> Check:
     mid = (below + 0.5 * ties) / known
     steady = (below + 0.5 * ties + 0.5) / (known + 1.0)
     with np.errstate(invalid="ignore"):  # infinite values have no spread
-        quantiles = {key: float(np.quantile(values, level)) for key, level in LEVELS.items()}
+        quantiles: dict[str, Any] = {key: float(np.quantile(values, level)) for key, level in LEVELS.items()}
         mean, sd = float(values.mean()), float(values.std())
     return Check(
         observed=observed, n=n, p_value=below / known, mid_p=mid, two_sided=_two_sided(mid),
@@ -168,7 +168,7 @@ def _of_law(law: Lattice | Mixture, n: int, place: float) -> Check:
     shape = _LatticeShape(law) if isinstance(law, Lattice) else _MixtureShape(law)
     below, ties = shape.below(observed)
     mid = min(max(below + 0.5 * ties, 0.0), 1.0)
-    quantiles = {key: shape.quantile(level) for key, level in LEVELS.items()}
+    quantiles: dict[str, Any] = {key: shape.quantile(level) for key, level in LEVELS.items()}
     low, high = shape.quantile(OUTERMOST), shape.quantile(1.0 - OUTERMOST)
     return Check(
         observed=observed, n=n, p_value=below, mid_p=mid, two_sided=_two_sided(mid),

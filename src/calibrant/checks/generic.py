@@ -117,13 +117,17 @@ def _part(judged: Any, rows: np.ndarray) -> Any:
 
 
 def _observed(block: Any) -> np.ndarray:
-    return block.correct if isinstance(block, Judged) else block.y if isinstance(block, Regression) else block.labels
+    return getattr(block, _labels_of(block))
+
+
+def _labels_of(predictions: Any) -> str:
+    """Where these predictions keep what was so."""
+    return "correct" if isinstance(predictions, Judged) else "y" if isinstance(predictions, Regression) else "labels"
 
 
 def _record(part: Any, labels: np.ndarray, specs: list[Spec]) -> Any:
     """The record of predictions that have these labels."""
-    key = "correct" if isinstance(part, Judged) else "y" if isinstance(part, Regression) else "labels"
-    given = replace(part, **{key: labels})
+    given = replace(part, **{_labels_of(part): labels})
     wanted = frozenset().union(*(spec.metric.wanted(spec, given) for spec in specs))
     with np.errstate(over="ignore", invalid="ignore"):
         return rows_of(given, wanted, threads=1, light=all(spec.metric.light for spec in specs))

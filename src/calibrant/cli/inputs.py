@@ -114,6 +114,18 @@ def sizes_of(sizes: bool, at: str | None) -> bool | list[int]:
     return [number for number in numbers if number is not None]
 
 
+def draws_of(text: str) -> int | str:
+    """What --draws asks for: a number, or the word for computed laws."""
+    from calibrant.errors import UsageError, show, whole_number
+
+    count = whole_number(text.strip())
+    if count is None and text.strip() != "exact":
+        raise UsageError(
+            "--draws", expected="a whole number from 1, or 'exact'", came=f"got {show(text)}", do="1000 is usual"
+        )
+    return "exact" if count is None else count
+
+
 def columns_of(given: Mapping[str, Any]) -> dict[str, str | None]:
     """The column options among the arguments of a command."""
     from calibrant.predictions.files.tables import ColumnOptions

@@ -12,7 +12,7 @@ from typing import NoReturn
 import typer
 
 from calibrant import __version__
-from calibrant.cli import demo, describe, detect, evaluate, metrics, monitor
+from calibrant.cli import check, demo, describe, detect, evaluate, metrics, monitor
 from calibrant.errors import CalibrantError, plain
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("evaluate")(evaluate.command)
+app.command("check")(check.command)
 app.command("detect")(detect.command)
 app.command("monitor")(monitor.command)
 app.command("describe")(describe.command)

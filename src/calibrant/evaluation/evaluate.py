@@ -63,27 +63,27 @@ def evaluate(
     block_rows: rows that are read at a time. progress: called with what is being done, and how much of all is done; by
     whichever thread reads.
     """
-    inputs, metrics = _inputs(predictions), _asked_for(metrics, ladder)
+    inputs, metrics = inputs_of(predictions), _asked_for(metrics, ladder)
     settings = _settings(level, resamples, seed, intervals, threads)
     check_rows(block_rows)
-    columns, cells = [by] if isinstance(by, str) else list(by), _shift_columns(shift, over, inputs)
+    columns, cells = [by] if isinstance(by, str) else list(by), shift_columns(shift, over, inputs)
     follow = Followed.of(sizes, repeats, pairs, inputs)
     also: dict[str, object] = {"shift": list(cells or COLUMNS), "over": over} if shift else {}
     also |= ({"ladder": True} if ladder else {}) | (follow.recorded() if follow else {})
-    results, notes, described, summaries = [], [], [], []
+    results, notes, facts, summaries = [], [], [], []
     for place, item in enumerate(inputs):
-        tell = _teller(progress, item.name, place, len(inputs))
+        tell = teller(progress, item.name, place, len(inputs))
         one = OneInput(item, metrics, settings, columns, units, cells, block_rows, tell, curves)
         results.append(_result(one, ladder))
         notes += one.notes()
-        described.append(_described(one))
+        facts.append(described(one.source, one.seen.n_eff() if one.seen else None))
         summaries += [one.summary(over)] if cells else []
     if shift and not cells:
         summaries = [_across(inputs, results, over)]
     return Evaluation(
-        version=_version(),
+        version=version(),
         settings=_recorded(settings, metrics, columns, units) | also,
-        inputs=tuple(described),
+        inputs=tuple(facts),
         results=tuple(results),
         warnings=tuple(dict.fromkeys(notes)),
         shift=tuple(summaries),
@@ -111,7 +111,7 @@ def _named(metrics: str | list[str] | None, results: list[Result]) -> list[list[
     return [list(result.metrics) for result in results]
 
 
-def _shift_columns(shift: bool | tuple[str, str], over: str, inputs: list[Input]) -> tuple[str, str] | None:
+def shift_columns(shift: bool | tuple[str, str], over: str, inputs: list[Input]) -> tuple[str, str] | None:
     """The columns of type and severity, or None where each input says in its meta what it is."""
     if over not in OVER:
         raise UsageError("over", expected=" or ".join(OVER), came=f"got {show(over)}", do="mean is usual")
@@ -141,12 +141,14 @@ def _across(inputs: list[Input], results: list[Result], over: str) -> Summary:
     return Summary(ACROSS, over, tuple(cells))
 
 
-def _teller(progress: Progress | None, name: str, place: int, total: int) -> Callable[[str, float], None]:
+def teller(
+    progress: Progress | None, name: str, place: int, total: int, main: str = "reading"
+) -> Callable[[str, float], None]:
     """What one input tells of its progress: what is being done now, and how much of that is done."""
 
     def tell(what: str, share: float) -> None:
         if progress is not None:
-            progress(f"{name}: {what}", place + (share if what == "reading" else 1.0), total)
+            progress(f"{name}: {what}", place + (share if what == main else 1.0), total)
 
     return tell
 
@@ -156,7 +158,7 @@ def measure(
 ) -> dict[str, float]:
     """The values alone: no intervals, no null bands; a metric that is named and does not apply is an error."""
     settings = Settings(intervals=False, threads=threads)
-    (one,) = _inputs(predictions) if isinstance(predictions, KINDS) else _inputs([predictions])
+    (one,) = inputs_of(predictions) if isinstance(predictions, KINDS) else inputs_of([predictions])
     result = OneInput(one, metrics, settings).result(noted=False)
     for text, reason in result.skipped.items() if metrics is not None else ():
         raise NotApplicable(text, expected="predictions that can give it", came=reason, do="leave it out")
@@ -170,7 +172,7 @@ def score_rows(
     threads: int | None = None,
 ) -> dict[str, np.ndarray]:
     """The values (N,) of each row whose mean is the metric: scores, row uncertainties, PIT; by spec string."""
-    (one,) = _inputs([predictions])
+    (one,) = inputs_of([predictions])
     if isinstance(one, Stream):
         raise UsageError(
             "score_rows", expected="predictions in memory", came="got a stream", do="take the blocks of it one by one"
@@ -194,7 +196,8 @@ def score_rows(
     return out
 
 
-def _inputs(predictions: Input | Mapping[str, Input] | Iterable[Input]) -> list[Input]:
+def inputs_of(predictions: Input | Mapping[str, Input] | Iterable[Input], subject: str = "evaluate") -> list[Input]:
+    """One input, several, or several by name, each under a name of its own."""
     named: list[tuple[str | None, Any]] = []
     if isinstance(predictions, KINDS):
         named = [(None, predictions)]
@@ -205,7 +208,7 @@ def _inputs(predictions: Input | Mapping[str, Input] | Iterable[Input]) -> list[
     for _, item in named or [(None, predictions)]:
         if not isinstance(item, KINDS):
             raise UsageError(
-                "evaluate",
+                subject,
                 expected="predictions: Classification, Judged or Regression, a stream, or several of them",
                 came=f"got {type(item).__name__}",
                 do="make them with Classification.from_logits, from_probs, or read them with cal.read(path)",
@@ -255,8 +258,9 @@ def _recorded(
     }
 
 
-def _described(one: OneInput) -> dict[str, object]:
-    item, example = one.source, one.source.example
+def described(item: Input, effective: float | None = None) -> dict[str, object]:
+    """What is said of an input in an evaluation file."""
+    example = item.example
     out: dict[str, object] = {"name": item.name, "sha256": item.sha256, "n": item.n, "members": example.members}
     if isinstance(example, Classification):
         out["classes"] = example.classes
@@ -266,13 +270,13 @@ def _described(one: OneInput) -> dict[str, object]:
         out["kind"] = example.kind
         if example.samples is not None:
             out["samples"] = len(example.samples)
-    effective = one.seen.n_eff() if one.seen else None
     if effective is not None:
         out["n_eff"] = effective
     return out | ({"meta": dict(example.info.meta)} if example.info.meta else {})
 
 
-def _version() -> str:
+def version() -> str:
+    """Of this package."""
     from calibrant import __version__
 
     return __version__

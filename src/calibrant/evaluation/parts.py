@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.evaluation.curves import Columns, Curve, TakenIn
+from calibrant.evaluation.grouping import Grouping
 from calibrant.kernels.exact import ExactSum
 from calibrant.kernels.held import PREDICTIONS
 from calibrant.kernels.records import take
@@ -22,18 +23,6 @@ from calibrant.predictions.files.naming import naming
 from calibrant.registry.accumulated import Accumulated
 from calibrant.registry.estimate import Settings
 from calibrant.registry.metric import Spec
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """The groups of one column: their names, and the group of each row."""
-
-    by: str
-    names: list[Any]
-    place: np.ndarray
-    specs: list[Spec]
-    """What is wanted of each group."""
-    intervals: bool = True
 
 
 @dataclass(frozen=True)

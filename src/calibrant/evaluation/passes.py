@@ -11,27 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import CalibrantError, UsageError, show, whole_number
+from calibrant.errors import CalibrantError
 from calibrant.evaluation.choosing import Input, applicable, main_metrics
 from calibrant.evaluation.curves import chosen
+from calibrant.evaluation.grouping import Grouping, group_name, grouping_of, shifted_cells
 from calibrant.evaluation.multiplicity import corrected
-from calibrant.evaluation.parts import Grouping, Part, Wanted
+from calibrant.evaluation.parts import Part, Wanted
 from calibrant.evaluation.result import Group, Result
-from calibrant.evaluation.shift import COLUMNS, Cell, Summary, severities_of
+from calibrant.evaluation.shift import Cell, Summary
 from calibrant.kernels.jit import available_threads
 from calibrant.predictions import Classification, Evaluated, Note
-from calibrant.predictions.base import groups_of
 from calibrant.predictions.classification import doubts
 from calibrant.predictions.files.stream import Stream
 from calibrant.predictions.regression import crossing_notes
 from calibrant.registry.accumulated import Tell
 from calibrant.registry.canonical import blind_kernel
 from calibrant.registry.estimate import Estimate, Settings
-from calibrant.registry.metric import Spec
 from calibrant.registry.sampled import taken_of
 
 RENORMALISED_ABOVE = 1e-5
-MOST_GROUPS = 1000
 
 
 @dataclass
@@ -54,8 +52,8 @@ class OneInput:
         """Read every block once, then reduce; what is not noted has values alone."""
         specs, skipped = applicable(self.wanted, self.source, self.units is not None)
         of_groups = specs if self.wanted is not None else main_metrics(specs)
-        groupings = [self._grouping(column, of_groups) for column in self.by]
-        cells = [self._cells(of_groups)] if self.shift else []
+        groupings = [grouping_of(self.source, column, of_groups) for column in self.by]
+        cells = [shifted_cells(self.source, self.shift, of_groups)] if self.shift else []
         wanted = Wanted(specs, self.source.example, self.settings, groupings + cells, self._units(), noted=noted)
         without: dict[str, str] = {}
         if noted and self.curves:
@@ -101,53 +99,6 @@ class OneInput:
         return np.unique(self.source.column(self.units), return_inverse=True)[1].ravel()
 
     # -------------------------------------------------------------------------------------- groups
-    def _grouping(self, column: str, specs: list[Spec]) -> Grouping:
-        name, _, bins = column.partition(":")
-        if bins and whole_number(bins) is None:
-            raise UsageError(
-                "by",
-                expected="COLUMN or COLUMN:BINS",
-                came=f"got {show(column)}",
-                do="BINS is a number",
-            )
-        values = self.source.column(name)
-        count = len(np.unique(values))
-        if (min(int(bins), count) if bins else count) > MOST_GROUPS:
-            raise UsageError(
-                f"by {show(name)}",
-                expected=f"at most {MOST_GROUPS} groups",
-                came=f"the column has {count} values" + (f" in {bins} ranges" if bins else ""),
-                do=f"cut it into ranges with {name}:10",
-            )
-        return Grouping(column, *groups_of(values, name, int(bins) if bins else None), specs)
-
-    def _cells(self, specs: list[Spec]) -> Grouping:
-        """Every type of shift at every severity; clean rows are one cell, whatever their type is called."""
-        columns = self.shift or COLUMNS
-        for column in columns:
-            self._check_column(column, columns)
-        severity = severities_of(self.source.column(columns[1]), columns[1])
-        kind = np.where(severity == 0, "clean", self.source.column(columns[0]).astype(str))
-        codes = [np.unique(column, return_inverse=True)[1].ravel() for column in (severity, kind)]
-        both = codes[0] * (int(codes[1].max()) + 1) + codes[1]
-        _, first, place = np.unique(both, return_index=True, return_inverse=True)
-        names = [(str(kind[k]), float(severity[k])) for k in first]
-        if len(names) > MOST_GROUPS:
-            said = f"at most {MOST_GROUPS} types and severities together"
-            raise UsageError("shift", expected=said, came=f"there are {len(names)}", do="name other columns")
-        return Grouping(",".join(columns), names, place.ravel(), specs, intervals=False)
-
-    def _check_column(self, column: str, columns: tuple[str, str]) -> None:
-        try:
-            self.source.column(column)
-        except UsageError as error:
-            raise UsageError(
-                f"{self.source.name}: shift",
-                expected=f"columns {show(columns[0])} and {show(columns[1])}, or both in the meta of every input",
-                came=f"there is no {show(column)}",
-                do="add them to the rows; clean rows have severity 0",
-            ) from error
-
     def summary(self, over: str) -> Summary:
         """The metrics over types of shift and severities, once the rows have gone by."""
         grouping, found = self.seen.wanted.groupings[-1], self.seen.groups[-1]  # type: ignore[union-attr]
@@ -165,14 +116,8 @@ class OneInput:
             metrics: Mapping[str, Estimate] = found.estimates(self.settings)
             if grouping.by.partition(":")[0] == "labels":
                 metrics = {text: _given_the_label(estimate) for text, estimate in metrics.items()}
-            yield Group(grouping.by, self._group_name(grouping.by, grouping.names[group]), found.n, metrics)
-
-    def _group_name(self, column: str, value: Any) -> Any:
-        """The class's name for a label; text for what JSON has no number for."""
-        names = getattr(self.source.example, "class_names", None)
-        if column == "labels" and names:
-            return names[value]
-        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+            name = group_name(self.source.example, grouping.by, grouping.names[group])
+            yield Group(grouping.by, name, found.n, metrics)
 
     def _redrawn(self) -> bool:
         """Whether a metric would have had a band of redrawn labels."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from calibrant.checks.check import Check
 from calibrant.errors import UsageError, did_you_mean, show
 from calibrant.evaluation.ladder import Ladder
+from calibrant.evaluation.passing import PassTable
 from calibrant.evaluation.shift import Summary
 from calibrant.evaluation.size_curves import Sizes
 from calibrant.evaluation.stored import read_stored
@@ -29,11 +31,14 @@ class Group:
     value: Any
     n: int
     metrics: Mapping[str, Estimate]
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    independent: Mapping[str, Check] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an evaluation file."""
         metrics = {spec: estimate.to_json() for spec, estimate in self.metrics.items()}
-        return {"by": self.by, "value": self.value, "n": self.n, "metrics": metrics}
+        out = {"by": self.by, "value": self.value, "n": self.n, "metrics": metrics}
+        return out | _checks_to_json(self.checks, self.independent)
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,22 @@ class Result:
     """Curves that were left out, and why; tables do not show it."""
     ladder: Ladder | None = None
     """What holds between the errors from √BS down to ECE, where it was asked for."""
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    """Posterior predictive checks by statistic: the Bayesian reading, or the one that was asked for."""
+    independent: Mapping[str, Check] = field(default_factory=dict)
+    """The same checks with the members read as independent, where both readings were asked for."""
+    reading: tuple[str, ...] = ()
+    """What the checks say, in words."""
+    supported: str | None = None
+    """The reading of the members that the data support: bayesian, independent, both or neither."""
 
-    def __getitem__(self, spec: str) -> Estimate:
+    def __getitem__(self, spec: str) -> Any:
+        """The estimate of a metric, or the check of a statistic."""
+        if spec in self.checks:
+            return self.checks[spec]
+        if self.checks and not self.metrics:
+            hint = did_you_mean(spec, self.checks)
+            raise UsageError("result", expected="a statistic that was checked", came=f"got {show(spec)}", do=hint)
         if spec not in self.metrics and spec not in self.skipped:
             spec = parse(spec).text
         if spec not in self.metrics:
@@ -72,6 +91,9 @@ class Result:
             "input": self.input,
             "metrics": {spec: estimate.to_json() for spec, estimate in self.metrics.items()},
         }
+        out |= _checks_to_json(self.checks, self.independent)
+        if self.checks:
+            out |= {"reading": list(self.reading), "supported": self.supported}
         if self.curves:
             out["curves"] = {name: dict(columns) for name, columns in self.curves.items()}
         if self.ladder is not None:
@@ -95,9 +117,11 @@ class Evaluation:
     """Metrics over types of shift and severities, where they were asked for."""
     sizes: tuple[Sizes, ...] = ()
     """Metrics against the size of the test set, where they were asked for."""
+    passed: tuple[PassTable, ...] = ()
+    """How many checks pass at each severity of shift, where it was asked for."""
 
     def __getitem__(self, key: str) -> Any:
-        """The estimate of a metric where there is one input; the result of an input by name."""
+        """The estimate of a metric, or a check, where there is one input; the result of an input by name."""
         for result in self.results:
             if result.input == key:
                 return result
@@ -123,6 +147,7 @@ class Evaluation:
             "warnings": [vars(note) for note in self.warnings],
         }
         out |= {"shift": [summary.to_json() for summary in self.shift]} if self.shift else {}
+        out |= {"passed": [table.to_json() for table in self.passed]} if self.passed else {}
         return out | ({"sizes": [item.to_json() for item in self.sizes]} if self.sizes else {})
 
     def dumps(self) -> str:
@@ -159,6 +184,7 @@ class Evaluation:
             warnings=tuple(Note(**item) for item in data["warnings"]),
             shift=tuple(Summary.from_json(item) for item in data.get("shift", [])),
             sizes=tuple(Sizes.from_json(item) for item in data.get("sizes", [])),
+            passed=tuple(PassTable.from_json(item) for item in data.get("passed", [])),
         )
 
     # ----------------------------------------------------------------------------------- display
@@ -177,7 +203,8 @@ class Evaluation:
 
 def _result(data: dict[str, Any]) -> Result:
     groups = tuple(
-        Group(item["by"], item["value"], item["n"], _estimates(item["metrics"])) for item in data.get("groups", [])
+        Group(item["by"], item["value"], item["n"], _estimates(item["metrics"]), *_checks(item))
+        for item in data.get("groups", [])
     )
     metrics = _estimates(data["metrics"])
     return Result(
@@ -188,8 +215,22 @@ def _result(data: dict[str, Any]) -> Result:
         data.get("skipped", {}),
         data.get("curves_skipped", {}),
         Ladder.of(metrics) if "ladder" in data else None,
+        *_checks(data),
+        tuple(data.get("reading", ())),
+        data.get("supported"),
     )
 
 
 def _estimates(data: dict[str, Any]) -> dict[str, Estimate]:
     return {spec: Estimate.from_json(item) for spec, item in data.items()}
+
+
+def _checks_to_json(checks: Mapping[str, Check], independent: Mapping[str, Check]) -> dict[str, Any]:
+    out: dict[str, Any] = {"checks": {key: check.to_json() for key, check in checks.items()}} if checks else {}
+    beside = {key: check.to_json() for key, check in independent.items()}
+    return out | ({"checks_independent": beside} if beside else {})
+
+
+def _checks(data: dict[str, Any]) -> tuple[dict[str, Check], dict[str, Check]]:
+    first, second = (data.get(key, {}) for key in ("checks", "checks_independent"))
+    return tuple({key: Check.from_json(item) for key, item in part.items()} for part in (first, second))  # type: ignore[return-value]

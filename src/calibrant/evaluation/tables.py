@@ -8,11 +8,13 @@ import textwrap
 
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
+from calibrant.evaluation.check_tables import CHECK_HEADS, check_rows, check_tables, pass_tables
 from calibrant.evaluation.ladder_tables import ladder_lines, links_table
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.shift import ACROSS, QUARTILES, Summary
 from calibrant.evaluation.size_curves import NUMBERS, Curve, Sizes
+from calibrant.evaluation.wording import number, span, title
 from calibrant.intervals import APPROXIMATE
 from calibrant.registry.estimate import Estimate
 
@@ -32,22 +34,6 @@ FIELDS = ("value", "low", "high", "level", "method", "n", "null_low", "null_high
 SIZE_FIELDS = (*NUMBERS[1:], "undefined")
 
 
-def number(value: float) -> str:
-    """Four digits that count, in a fixed form."""
-    if math.isnan(value):
-        return "undefined"
-    if math.isinf(value):
-        return "infinite" if value > 0 else "−infinite"
-    if value != 0 and not 1e-4 <= abs(value) < 1e5:
-        return f"{value:.3g}".replace("-", "−")
-    return f"{value:.4f}".replace("-", "−")
-
-
-def span(low: float, high: float) -> str:
-    """Both ends of an interval, or nothing."""
-    return f"{number(low)} to {number(high)}" if math.isfinite(low) or math.isfinite(high) else ""
-
-
 def main_table(evaluation: Evaluation, result: Result) -> Table:
     """One row a metric: value, interval, and what a calibrated model would give."""
     nulls = any(math.isfinite(e.null_high) for e in result.metrics.values())
@@ -61,7 +47,7 @@ def main_table(evaluation: Evaluation, result: Result) -> Table:
         rows.append(row + ((span(e.null_low, e.null_high),) if nulls else ()))
     changes = {k for k in range(1, len(specs)) if _family(specs[k]) != _family(specs[k - 1])}
     breaks = frozenset(changes) if _long(result) else frozenset()
-    return Table(_title(evaluation, result), heads, tuple(rows), breaks=breaks)
+    return Table(title(evaluation, result), heads, tuple(rows), breaks=breaks)
 
 
 def _is_about(e: Estimate) -> bool:
@@ -147,6 +133,8 @@ def _chosen(evaluation: Evaluation, known: list[str]) -> list[str]:
 
 def result_tables(evaluation: Evaluation, result: Result) -> list[Table]:
     """The tables of one input: its metrics, what holds between them, then its groups."""
+    if result.checks:
+        return check_tables(evaluation, result)
     columns = dict.fromkeys(group.by for group in result.groups)
     links = [links_table(result.input, result.ladder)] if result.ladder else []
     return [main_table(evaluation, result), *links, *(group_table(evaluation, result, by) for by in columns)]
@@ -155,14 +143,15 @@ def result_tables(evaluation: Evaluation, result: Result) -> list[Table]:
 def tables(evaluation: Evaluation) -> list[Table]:
     """Every table of an evaluation, in order."""
     if _across(evaluation):  # each input is a cell, and there may be a hundred
-        return shift_tables(evaluation) + size_tables(evaluation)
+        return shift_tables(evaluation) + size_tables(evaluation) + pass_tables(evaluation)
     of_results = [table for result in evaluation.results for table in result_tables(evaluation, result)]
-    return of_results + shift_tables(evaluation) + size_tables(evaluation)
+    return of_results + shift_tables(evaluation) + size_tables(evaluation) + pass_tables(evaluation)
 
 
 def _across(evaluation: Evaluation) -> bool:
     """Whether each input is a cell of a shift."""
-    return any(summary.input == ACROSS for summary in evaluation.shift)
+    names = [summary.input for summary in evaluation.shift] + [table.input for table in evaluation.passed]
+    return ACROSS in names
 
 
 def remarks(evaluation: Evaluation) -> list[str]:
@@ -191,6 +180,8 @@ def remarks(evaluation: Evaluation) -> list[str]:
             out.append(f"{ABOUT.strip()} may cover less than it says: {told} says when")
         if result.ladder and not _across(evaluation):
             out += ladder_lines(result.ladder, f"{plain(result.input)}: " * several)
+        if result.reading and not _across(evaluation):
+            out += [f"{plain(result.input)}: " * several + plain(line) for line in result.reading]
         if said:
             out.append(f"skipped{f' for {plain(result.input)}' * several}: {said}")
     for item in evaluation.sizes:
@@ -227,6 +218,8 @@ def as_latex(evaluation: Evaluation) -> str:
 
 def as_csv(evaluation: Evaluation) -> str:
     """One row per input, group and metric, with full precision; those of sizes have columns of their own."""
+    if any(result.checks for result in evaluation.results):
+        return rendering.as_csv(CHECK_HEADS, check_rows(evaluation))
     heads: tuple[str, ...] = ("input", "by", "group", "metric", *FIELDS)
     rows: list[tuple[object, ...]] = []
     for result in evaluation.results:
@@ -272,20 +265,6 @@ def as_html(evaluation: Evaluation) -> str:
 def _fields(e: Estimate) -> tuple[object, ...]:
     values = (getattr(e, name) for name in FIELDS)
     return tuple("" if isinstance(v, float) and math.isnan(v) else v for v in values)
-
-
-def _title(evaluation: Evaluation, result: Result) -> str:
-    facts = next(item for item in evaluation.inputs if item["name"] == result.input)
-    parts = [result.input, f"{facts['n']} rows"]
-    if facts["members"] > 1:
-        parts.append(f"{facts['members']} members")
-    if "samples" in facts:
-        parts.append(f"{facts['samples']} sample{'s' * (facts['samples'] > 1)}")
-    if "outside" in facts:
-        parts.append(f"{facts['outside']} from outside")
-    if "classes" in facts:
-        parts.append(f"{facts['classes']} classes")
-    return " · ".join(parts)
 
 
 def _arrow(spec: str) -> str:

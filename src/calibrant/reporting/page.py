@@ -9,12 +9,14 @@ from pathlib import Path
 
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
+from calibrant.evaluation.check_tables import pass_tables
 from calibrant.evaluation.ladder_tables import ladder_lines, links_table
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.tables import group_table, main_table, shift_tables, size_tables
 from calibrant.predictions.files.writing import atomic_write
-from calibrant.registry import find
+from calibrant.registry import find, metrics
+from calibrant.reporting.check_figures import check_section
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1b1b1f;--soft:#5c5f66;--line:#d5d8de;--paper:#fff;--bar:#2166ac;--gap:#d6604d}
@@ -46,6 +48,9 @@ def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
     if evaluation.shift:
         summaries = "".join(rendering.as_html(table) for table in shift_tables(evaluation))
         sections += f"<section><h2>Under shift</h2>{summaries}</section>"
+    if evaluation.passed:
+        passed = "".join(rendering.as_html(table) for table in pass_tables(evaluation))
+        sections += f"<section><h2>Checks under shift</h2>{passed}</section>"
     if evaluation.sizes:
         tables = "".join(rendering.as_html(table) for table in size_tables(evaluation))
         sections += f"<section><h2>By the size of the test set</h2>{tables}</section>"
@@ -61,6 +66,9 @@ def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
 
 def _section(evaluation: Evaluation, result: Result) -> str:
     parts = [f"<section><h2>{html.escape(plain(result.input))}</h2>"]
+    if result.checks:
+        parts.append(check_section(evaluation, result))
+        return "".join([*parts, "</section>"])
     parts.append(rendering.as_html(main_table(evaluation, result)))
     if result.ladder is not None:
         parts.append(rendering.as_html(links_table("", result.ladder)))
@@ -203,7 +211,8 @@ def _notes(evaluation: Evaluation) -> str:
 
 def _glossary(evaluation: Evaluation) -> str:
     """What each metric means, from the registry, with its reference."""
-    names = dict.fromkeys(spec.partition("(")[0] for result in evaluation.results for spec in result.metrics)
+    every = [spec for result in evaluation.results for spec in (*result.metrics, *result.checks)]
+    names = [name for name in dict.fromkeys(spec.partition("(")[0] for spec in every) if name in metrics()]
     items = []
     for name in names:
         metric = find(name)

@@ -1,0 +1,173 @@
+"""Checks as tables: each statistic with what was expected of it, groups, readings side by side, passes by severity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from calibrant.checks.check import AS_EXPECTED, Check
+from calibrant.checks.plan import BAYESIAN, INDEPENDENT
+from calibrant.evaluation.passing import PassTable
+from calibrant.evaluation.rendering import Table
+from calibrant.evaluation.result import Evaluation, Group, Result
+from calibrant.evaluation.wording import number, span, title
+
+FIELDS = (
+    "observed", "n", "p_value", "mid_p", "two_sided", "randomised", "se", "mean", "sd", "min", "q025", "q05", "q25",
+    "q50", "q75", "q95", "q975", "max", "sharpness", "passed_range", "passed_interval", "draws", "method", "undefined",
+    "q_value",
+)  # fmt: skip
+CHECK_HEADS = ("input", "by", "group", "members", "statistic", *FIELDS)
+READINGS = {BAYESIAN: "Bayesian (one member for all rows)", INDEPENDENT: "independent (a member for each row)"}
+MARK = " *"
+"""Behind groups that surprise the model also when all groups are counted."""
+FALSE_DISCOVERIES = 0.05
+MOST_COLUMNS = 6
+
+
+def check_tables(evaluation: Evaluation, result: Result) -> list[Table]:
+    """The checks of one input, its groups, and both readings side by side."""
+    columns = dict.fromkeys(group.by for group in result.groups)
+    beside = [_side_by_side(evaluation, result)] if result.independent else []
+    return [_main(evaluation, result), *(_groups(evaluation, result, by) for by in columns), *beside]
+
+
+def _rule(evaluation: Evaluation) -> str:
+    return str(evaluation.settings["rule"])
+
+
+def _reading(evaluation: Evaluation) -> str:
+    """The reading of the first checks."""
+    return INDEPENDENT if evaluation.settings["members"] == INDEPENDENT else BAYESIAN
+
+
+def _made(evaluation: Evaluation) -> str:
+    draws = evaluation.settings["draws"]
+    return "computed" if draws == "exact" else f"{draws} draws"
+
+
+def _main(evaluation: Evaluation, result: Result) -> Table:
+    """One row a statistic: observed, expected, p-value, sharpness, and whether the model is surprised."""
+    inner = "95 % of replicates" if _rule(evaluation) == "interval" else "all replicates"
+    heads = ("statistic", "observed", "expected", inner, "p", "sharpness", "the model is")
+    rows = [
+        (
+            key,
+            number(check.observed),
+            number(check.mean),
+            _inner(check, _rule(evaluation)),
+            _share(check.p_value),
+            number(check.sharpness),
+            _said(check, _rule(evaluation)),
+        )
+        for key, check in result.checks.items()
+    ]
+    name = f"{title(evaluation, result)} · {READINGS[_reading(evaluation)]}, {_made(evaluation)}"
+    return Table(name, heads, tuple(rows))
+
+
+def _inner(check: Check, rule: str) -> str:
+    return span(check.q025, check.q975) if rule == "interval" else span(check.min, check.max)
+
+
+def _said(check: Check, rule: str) -> str:
+    found = check.surprise(rule)
+    return {AS_EXPECTED: "not surprised", "lower": "surprised: low", "higher": "surprised: high"}.get(found, found)
+
+
+def _share(p: float) -> str:
+    """A p-value: three decimals, and what rounding would hide said."""
+    if math.isnan(p):
+        return "undefined"
+    text = f"{p:.3f}"
+    return "<0.001" if text == "0.000" and p > 0 else ">0.999" if text == "1.000" and p < 1 else text
+
+
+def _groups(evaluation: Evaluation, result: Result, by: str) -> Table:
+    """One row a group: the p-value of each statistic, marked where the model is surprised."""
+    groups = [group for group in result.groups if group.by == by]
+    keys = list(groups[0].checks)[:MOST_COLUMNS]
+    more = len(groups[0].checks) - len(keys)
+    rows = [(str(group.value), str(group.n), *(_marked(group, key) for key in keys)) for group in groups]
+    passed = ", ".join(f"{key} {_count(groups, key, _rule(evaluation))}" for key in keys)
+    name = f"by {by} · p of each statistic" + (f" ({more} more in the JSON)" if more > 0 else "") + f" · pass: {passed}"
+    if any(cell.endswith(MARK) for row in rows for cell in row):
+        name += f"; {MARK.strip()} more than chance allows among all groups (q < {FALSE_DISCOVERIES:g})"
+    return Table(name, (by, "n", *keys), tuple(rows))
+
+
+def _marked(group: Group, key: str) -> str:
+    check = group.checks[key]
+    return _share(check.p_value) + MARK * (check.q_value < FALSE_DISCOVERIES)
+
+
+def _count(groups: list[Group], key: str, rule: str) -> str:
+    known = [passed for group in groups if (passed := group.checks[key].passed(rule)) is not None]
+    return f"{sum(known)} of {len(known)}"
+
+
+def _side_by_side(evaluation: Evaluation, result: Result) -> Table:
+    """Both readings of the members, with what each makes of the observed values."""
+    rule = _rule(evaluation)
+    heads = ("statistic", "observed", "Bayesian", "p", "", "independent", "p", "")
+    rows = []
+    for key, check in result.checks.items():
+        other = result.independent[key]
+        parts = [(_inner(one, rule), _share(one.p_value), _passes(one, rule)) for one in (check, other)]
+        rows.append((key, number(check.observed), *parts[0], *parts[1]))
+    return Table("Bayesian and independent side by side", heads, tuple(rows))
+
+
+def _passes(check: Check, rule: str) -> str:
+    return {True: "passes", False: "fails", None: "undefined"}[check.passed(rule)]
+
+
+# ---------------------------------------------------------------------------------------------- under shift
+def pass_tables(evaluation: Evaluation) -> list[Table]:
+    """How many types of shift pass at each severity, one table an input."""
+    inputs = dict.fromkeys(table.input for table in evaluation.passed)
+    return [_pass_table(evaluation, [t for t in evaluation.passed if t.input == name]) for name in inputs]
+
+
+def _pass_table(evaluation: Evaluation, tables: list[PassTable]) -> Table:
+    rule = _rule(evaluation)
+    severities = tables[0].severities
+    rows = [
+        (f"{key}, {table.members}", *(_of(table.passed(key, severity, rule)) for severity in severities))
+        for key in tables[0].keys
+        for table in tables
+    ]
+    name = f"{tables[0].input} · checks passed at each severity, of the types of shift (rule: {rule})"
+    return Table(name, ("severity", *(f"{severity:g}" for severity in severities)), tuple(rows))
+
+
+def _of(counts: tuple[int, int]) -> str:
+    return f"{counts[0]} of {counts[1]}"
+
+
+# --------------------------------------------------------------------------------------------------- CSV
+def check_rows(evaluation: Evaluation) -> list[tuple[object, ...]]:
+    """One row per input, group, reading and statistic, with full precision."""
+    rows: list[tuple[object, ...]] = []
+    reading = _reading(evaluation)
+    for result in evaluation.results:
+        rows += _rows((result.input, "", ""), reading, result.checks)
+        rows += _rows((result.input, "", ""), INDEPENDENT, result.independent)
+        for group in result.groups:
+            where = (result.input, group.by, group.value)
+            rows += _rows(where, reading, group.checks) + _rows(where, INDEPENDENT, group.independent)
+    for table in evaluation.passed:
+        for cell in table.cells:
+            where = (table.input, "shift,severity", f"{cell.shift} {cell.severity:g}")
+            rows += _rows(where, table.members, cell.checks)
+    return rows
+
+
+def _rows(where: tuple[object, ...], reading: str, checks: Mapping[str, Check]) -> list[tuple[object, ...]]:
+    return [
+        (*where, reading, key, *(_written(getattr(check, name)) for name in FIELDS)) for key, check in checks.items()
+    ]
+
+
+def _written(value: object) -> object:
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value
