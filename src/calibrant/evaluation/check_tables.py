@@ -18,7 +18,6 @@ FIELDS = (
     "q_value",
 )  # fmt: skip
 CHECK_HEADS = ("input", "by", "group", "members", "statistic", *FIELDS)
-READINGS = {BAYESIAN: "Bayesian (one member for all rows)", INDEPENDENT: "independent (a member for each row)"}
 MARK = " *"
 """Behind groups that surprise the model also when all groups are counted."""
 FALSE_DISCOVERIES = 0.05
@@ -37,7 +36,7 @@ def _rule(evaluation: Evaluation) -> str:
 
 
 def _reading(evaluation: Evaluation) -> str:
-    """The reading of the first checks."""
+    """The reading that the first checks are of."""
     return INDEPENDENT if evaluation.settings["members"] == INDEPENDENT else BAYESIAN
 
 
@@ -48,22 +47,13 @@ def _made(evaluation: Evaluation) -> str:
 
 def _main(evaluation: Evaluation, result: Result) -> Table:
     """One row a statistic: observed, expected, p-value, sharpness, and whether the model is surprised."""
-    inner = "95 % of replicates" if _rule(evaluation) == "interval" else "all replicates"
-    heads = ("statistic", "observed", "expected", inner, "p", "sharpness", "the model is")
-    rows = [
-        (
-            key,
-            number(check.observed),
-            number(check.mean),
-            _inner(check, _rule(evaluation)),
-            _share(check.p_value),
-            number(check.sharpness),
-            _said(check, _rule(evaluation)),
-        )
-        for key, check in result.checks.items()
-    ]
-    name = f"{title(evaluation, result)} · {READINGS[_reading(evaluation)]}, {_made(evaluation)}"
-    return Table(name, heads, tuple(rows))
+    rule = _rule(evaluation)
+    heads = ("statistic", "observed", "expected", "p", "sharpness", "surprised")
+    rows = tuple(
+        (key, number(c.observed), _inner(c, rule), _share(c.p_value), number(c.sharpness), _said(c, rule))
+        for key, c in result.checks.items()
+    )
+    return Table(f"{title(evaluation, result)} · {_reading(evaluation)}, {_made(evaluation)}", heads, rows)
 
 
 def _inner(check: Check, rule: str) -> str:
@@ -72,7 +62,7 @@ def _inner(check: Check, rule: str) -> str:
 
 def _said(check: Check, rule: str) -> str:
     found = check.surprise(rule)
-    return {AS_EXPECTED: "not surprised", "lower": "surprised: low", "higher": "surprised: high"}.get(found, found)
+    return {AS_EXPECTED: "no", "lower": "yes, low", "higher": "yes, high"}.get(found, found)
 
 
 def _share(p: float) -> str:
@@ -84,16 +74,15 @@ def _share(p: float) -> str:
 
 
 def _groups(evaluation: Evaluation, result: Result, by: str) -> Table:
-    """One row a group: the p-value of each statistic, marked where the model is surprised."""
+    """One row a group: the p-value of each statistic, marked where the model is surprised; how many pass at the end."""
     groups = [group for group in result.groups if group.by == by]
     keys = list(groups[0].checks)[:MOST_COLUMNS]
     more = len(groups[0].checks) - len(keys)
     rows = [(str(group.value), str(group.n), *(_marked(group, key) for key in keys)) for group in groups]
-    passed = ", ".join(f"{key} {_count(groups, key, _rule(evaluation))}" for key in keys)
-    name = f"by {by} · p of each statistic" + (f" ({more} more in the JSON)" if more > 0 else "") + f" · pass: {passed}"
-    if any(cell.endswith(MARK) for row in rows for cell in row):
-        name += f"; {MARK.strip()} more than chance allows among all groups (q < {FALSE_DISCOVERIES:g})"
-    return Table(name, (by, "n", *keys), tuple(rows))
+    rows.append(("passed", "", *(_count(groups, key, _rule(evaluation)) for key in keys)))
+    legend = f"; {MARK.strip()} q < {FALSE_DISCOVERIES:g}" * any(c.endswith(MARK) for row in rows for c in row)
+    name = f"by {by}: p of each statistic{legend}" + (f" ({more} more in the JSON)" if more > 0 else "")
+    return Table(name, (by, "n", *keys), tuple(rows), breaks=frozenset({len(rows) - 1}))
 
 
 def _marked(group: Group, key: str) -> str:
@@ -109,13 +98,12 @@ def _count(groups: list[Group], key: str, rule: str) -> str:
 def _side_by_side(evaluation: Evaluation, result: Result) -> Table:
     """Both readings of the members, with what each makes of the observed values."""
     rule = _rule(evaluation)
-    heads = ("statistic", "observed", "Bayesian", "p", "", "independent", "p", "")
+    heads = ("side by side", "Bayesian", "p", "", "independent", "p", "")
     rows = []
     for key, check in result.checks.items():
-        other = result.independent[key]
-        parts = [(_inner(one, rule), _share(one.p_value), _passes(one, rule)) for one in (check, other)]
-        rows.append((key, number(check.observed), *parts[0], *parts[1]))
-    return Table("Bayesian and independent side by side", heads, tuple(rows))
+        both = (check, result.independent[key])
+        rows.append((key, *(part for c in both for part in (_inner(c, rule), _share(c.p_value), _passes(c, rule)))))
+    return Table("", heads, tuple(rows))
 
 
 def _passes(check: Check, rule: str) -> str:
@@ -137,7 +125,7 @@ def _pass_table(evaluation: Evaluation, tables: list[PassTable]) -> Table:
         for key in tables[0].keys
         for table in tables
     ]
-    name = f"{tables[0].input} · checks passed at each severity, of the types of shift (rule: {rule})"
+    name = f"{tables[0].input} · types of shift that pass at each severity (by {rule})"
     return Table(name, ("severity", *(f"{severity:g}" for severity in severities)), tuple(rows))
 
 
