@@ -1,0 +1,118 @@
+"""One check: p-values of replicates and of laws, against their definitions and against each other."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from calibrant.checks.check import Check
+from calibrant.checks.laws import Lattice, Mixture, Replicates
+
+NUMBERS = st.integers(-5, 5).map(float)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=40), NUMBERS, st.floats(0.0, 1.0))
+def test_p_values_are_their_definitions(values, observed, place):
+    found = Check.of(Replicates(observed, np.array(values)), 7, place)
+    below, ties, n = sum(v < observed for v in values), sum(v == observed for v in values), len(values)
+    assert found.p_value == below / n
+    assert found.mid_p == pytest.approx((below + ties / 2) / n)
+    assert found.two_sided == pytest.approx(min(1, 2 * min(found.mid_p, 1 - found.mid_p)))
+    assert found.randomised == pytest.approx((below + place * (ties + 1)) / (n + 1))
+    assert found.passed_range == (min(values) <= observed <= max(values))
+    assert found.passed_interval == (np.quantile(values, 0.025) <= observed <= np.quantile(values, 0.975))
+    assert found.sharpness == pytest.approx(np.quantile(values, 0.95) - np.quantile(values, 0.05))
+    assert (found.draws, found.n, found.undefined) == (n, 7, 0)
+    assert 0 < found.se <= 0.5 / math.sqrt(n) + 1e-12
+
+
+def test_the_randomised_p_is_uniform_where_observed_and_replicates_are_exchangeable():
+    rng = np.random.default_rng(0)
+    p = [
+        Check.of(Replicates(x[0], x[1:]), 1, rng.random()).randomised
+        for x in rng.integers(0, 4, (4000, 20)).astype(float)
+    ]
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+
+
+def test_the_monte_carlo_error_is_that_of_repeated_draws():
+    rng = np.random.default_rng(1)
+    found = [Check.of(Replicates(0.7, rng.normal(size=200)), 1, 0.5) for _ in range(400)]
+    assert np.std([c.mid_p for c in found]) == pytest.approx(np.mean([c.se for c in found]), rel=0.15)
+
+
+def test_a_lattice_is_the_limit_of_its_draws():
+    rng = np.random.default_rng(2)
+    values, probability = np.arange(11) / 10, stats.binom(10, 0.3).pmf(np.arange(11))
+    exact = Check.of(Lattice(0.5, values, probability), 10, 0.25)
+    drawn = Check.of(Replicates(0.5, rng.choice(values, 200_000, p=probability)), 10, 0.25)
+    for name in ("p_value", "mid_p", "two_sided", "mean", "sd", "randomised"):
+        assert getattr(exact, name) == pytest.approx(getattr(drawn, name), abs=0.006)
+    for name in ("q025", "q05", "q25", "q50", "q75", "q95", "q975"):
+        assert getattr(exact, name) == pytest.approx(getattr(drawn, name))
+    assert (exact.draws, exact.method, exact.se) == ("exact", "exact", 0.0)
+
+
+def test_values_of_a_lattice_that_differ_by_rounding_are_ties():
+    third = np.array([0.0, 0.1 + 0.2, 1.0])
+    found = Check.of(Lattice(0.3, third, np.array([0.25, 0.5, 0.25])), 3, 0.5)
+    assert found.p_value == pytest.approx(0.25)
+    assert found.mid_p == pytest.approx(0.5)
+
+
+def test_a_mixture_follows_skewed_sums():
+    """The mean of 60 exponentials, of two scales: the corrected normal is within 0.003 of the gamma law."""
+    n, scales = 60, np.array([1.0, 1.3])
+    law = Mixture(1.1, scales, scales / math.sqrt(n), np.full(2, 2 / math.sqrt(n)))
+    truth = np.mean([stats.gamma(n, scale=scale / n).cdf(1.1) for scale in scales])
+    assert Check.of(law, n, 0.5).p_value == pytest.approx(truth, abs=0.003)
+    plain = Check.of(Mixture(1.1, law.mean, law.sd, np.zeros(2)), n, 0.5).p_value
+    assert abs(plain - truth) > abs(Check.of(law, n, 0.5).p_value - truth)
+    for level, name in ((0.05, "q05"), (0.5, "q50"), (0.975, "q975")):
+        found = getattr(Check.of(law, n, 0.5), name)
+        assert np.mean([stats.gamma(n, scale=s / n).cdf(found) for s in scales]) == pytest.approx(level, abs=0.004)
+
+
+def test_a_mixture_without_spread_is_single_values():
+    law = Mixture(2.0, np.array([1.0, 2.0, 2.0, 3.0]), np.zeros(4), np.zeros(4))
+    found = Check.of(law, 5, 0.5)
+    assert (found.p_value, found.mid_p) == (0.25, 0.5)
+    assert found.passed_interval
+    assert found.passed_range
+
+
+def test_replicates_without_a_value_are_left_out_and_counted():
+    found = Check.of(Replicates(1.0, np.array([0.0, np.nan, 2.0, np.nan])), 3, 0.5)
+    assert (found.undefined, found.p_value, found.draws) == (2, 0.5, 4)
+
+
+@pytest.mark.parametrize("law", [
+    Replicates(math.nan, np.arange(3.0)),
+    Replicates(1.0, np.full(3, np.nan)),
+    Lattice(math.nan, np.arange(2.0), np.full(2, 0.5)),
+    Mixture(1.0, np.array([np.nan]), np.array([np.nan]), np.array([0.0])),
+])  # fmt: skip
+def test_what_has_no_value_has_no_verdict(law):
+    found = Check.of(law, 3, 0.5)
+    assert math.isnan(found.p_value)
+    assert found.passed_range is found.passed_interval is None
+    assert found.surprise() == "undefined"
+    assert Check.from_json(found.to_json()).to_json() == found.to_json()
+
+
+def test_an_infinite_value_is_above_all_replicates():
+    found = Check.of(Replicates(math.inf, np.arange(5.0)), 5, 0.5)
+    assert found.p_value == 1.0
+    assert found.surprise() == found.surprise("range") == "higher"
+    stored = found.to_json()
+    assert (stored["observed"], stored["status"]) == (None, "infinite")
+    assert Check.from_json(stored) == found
+
+
+def test_the_p_value_for_many_groups_is_never_zero():
+    found = Check.of(Replicates(9.0, np.arange(5.0)), 5, 0.5)
+    assert found.two_sided == 0.0
+    assert found.test_p == pytest.approx(2 / 6)
