@@ -66,10 +66,10 @@ def _narrow_scores(words, lane, limits, i, predicted, scores, turned, starts, ow
     for s in range(2):
         _fill(values[s], scores[s, 0])
     for k in range(turned.shape[0] - 1):
-        _spread(turned, k, starts, owner, above)
+        spread(turned, k, starts, owner, above)
         for s in range(2):
             _add_where_above(words, lane, above, i4(scores[s, k + 1] - scores[s, k]), values[s])
-    _spread(limits, i, starts, owner, above)
+    spread(limits, i, starts, owner, above)
     for s in range(2):
         _add_where_below(words, lane, above, i4(scores[s, predicted] - scores[s, 0]), values[s])
 
@@ -107,10 +107,10 @@ def _observe(sums, counts, cell, scores, label, finite, chosen, slots, predicted
 
 @kernel()
 def _is_counted(chosen, predicted):
+    counted = False
     for g in range(chosen.shape[0]):
-        if chosen[g, predicted] >= 0:
-            return True
-    return False
+        counted |= chosen[g, predicted] >= 0
+    return counted
 
 
 @kernel()
