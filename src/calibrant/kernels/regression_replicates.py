@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
+from scipy.special import ndtri
 
 from calibrant.kernels.jit import over_rows
+from calibrant.kernels.loops import level_quantiles as quantile_loops
 from calibrant.kernels.loops import regression_replicates as loops
 from calibrant.kernels.philox import key_of
 from calibrant.kernels.regression import gaussian_scores, mixture_quantiles
@@ -30,6 +32,9 @@ BLOCK = 1 << 17
 
 SURE = 8.292361075813595
 """−Φ⁻¹(2⁻⁵⁴): from here on Φ is 1 in float64, and so is not below the level 1."""
+
+FEW = 8
+"""Levels that are not worth a look at the whole distribution."""
 
 PER_DRAW = 8
 """How much longer a draw takes than an element of the one pass, for which `over_rows` is tuned."""
@@ -136,18 +141,33 @@ def _edges(redraw: Redraw, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarra
     """The quantiles (n, E + 1) that outcomes are counted between, with +∞ behind, and the median where it is wanted."""
     wants_median = redraw.scales[loops.MAE] > 0
     inner = redraw.levels[redraw.levels < 1]
-    levels = np.append(inner, 0.5) if wants_median else inner
     if not len(redraw.levels) and not wants_median:
         return np.empty((mean.shape[1], 0)), None
-    found = mixture_quantiles(mean, std, levels, 1)
-    median = found[-1] if wants_median else None
+    found = level_quantiles(mean, std, inner)
+    median = mixture_quantiles(mean, std, np.array([0.5]), 1)[0] if wants_median else None
     if not len(redraw.levels):
         return np.empty((mean.shape[1], 0)), median
     edges = np.full((mean.shape[1], len(redraw.levels) + 1), np.inf)
-    edges[:, : len(inner)] = found[: len(inner)].T
+    edges[:, : len(inner)] = found
     edges[:, len(inner) : -1] = (mean + SURE * std).max(axis=0)[:, None]
     edges[:, :-1] = np.where(redraw.closed, np.nextafter(edges[:, :-1], np.inf), edges[:, :-1])
     return np.maximum.accumulate(edges, axis=1), median
+
+
+def level_quantiles(mean: np.ndarray, std: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Quantiles (n, L) at rising levels of mixtures (M, n), to 1e-9 of the smallest σ: F is right to 1e-12.
+
+    Many levels of a row are found together, which takes a quarter of the time of one after the other.
+    """
+    if len(mean) == 1 or len(levels) < FEW:
+        return mixture_quantiles(mean, std, levels, 1).T
+    found, done = np.empty((mean.shape[1], len(levels))), np.empty(mean.shape[1], np.bool_)
+    quantile_loops.level_quantiles(
+        np.ascontiguousarray(mean.T), np.ascontiguousarray(std.T), levels, ndtri(levels), found, done
+    )
+    if not done.all():
+        found[~done] = mixture_quantiles(mean[:, ~done], std[:, ~done], levels, 1).T
+    return found
 
 
 def _facts(redraw: Redraw, mean: np.ndarray, std: np.ndarray, median: np.ndarray | None) -> np.ndarray:

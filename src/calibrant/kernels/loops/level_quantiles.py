@@ -1,0 +1,135 @@
+"""Many quantiles of equally weighted mixtures of normals, a row at a time; the lanes of a vector are levels.
+
+F, its density and its slope are computed at W points that lie evenly over all quantiles that are wanted. Between two
+of them F is nearly the polynomial of degree five that has the same values and derivatives at both; where it takes a
+level is a first guess of the quantile, and one of Halley's steps on F itself, for all levels at once, the second. A row
+with a level whose step is not small after a few is left to the solver that takes each level for itself.
+"""
+
+import numpy as np
+
+from calibrant.kernels.jit import kernel
+from calibrant.kernels.loops.floats import exp2_64
+from calibrant.kernels.loops.normal import END, ROOT, K, near_mills
+
+HALF_LOG2_E = 0.7213475204444817
+W = 32
+"""Points, and levels in a tile."""
+
+CLOSE = 1e-4
+"""A step of this many of the smallest σ is the last: the error left is its third power times at most 1e3."""
+
+PATIENCE = 4
+POLISH = 4
+# Places in the lanes of a tile.
+X, TOTAL, DENSITY, SLOPE = 0, W, 2 * W, 3 * W
+LANES = 4 * W
+
+
+@kernel(fastmath={"contract"})
+def _curve(lanes, mu, inverse, ratio):
+    """F, and its first two derivatives in units of the smallest σ, at the points X; ratio = unit/σ."""
+    for j in range(W):
+        lanes[TOTAL + j] = lanes[DENSITY + j] = lanes[SLOPE + j] = 0.0
+    for m in range(mu.size):
+        centre, stretch, share = mu[m], inverse[m], ratio[m]
+        for j in range(W):
+            z = (lanes[X + j] - centre) * stretch
+            x = abs(z)
+            x = END if x > END else x
+            e = exp2_64(-HALF_LOG2_E * x * x)
+            h = e * near_mills((x - K) / (x + K))
+            lanes[TOTAL + j] += h if z < 0.0 else 2.0 - h
+            lanes[DENSITY + j] += e * share
+            lanes[SLOPE + j] -= (x if z > 0.0 else -x) * e * share * share
+    for j in range(W):
+        lanes[TOTAL + j] *= 0.5 / mu.size
+        lanes[DENSITY + j] *= ROOT / mu.size
+        lanes[SLOPE + j] *= ROOT / mu.size
+
+
+@kernel()
+def _limits(mu, sd, lowest, highest):
+    """Where the quantiles of the lowest and the highest level can lie, and the smallest σ."""
+    low, high, least = np.inf, -np.inf, np.inf
+    for m in range(mu.size):
+        low = min(low, mu[m] + sd[m] * lowest)
+        high = max(high, mu[m] + sd[m] * highest)
+        least = min(least, sd[m])
+    return low, high, least
+
+
+@kernel()
+def _between(x, low, high):
+    return min(max(x, low), high)
+
+
+@kernel()
+def _place(lanes, g, p, step):
+    """Where, from 0 to 1, F takes the level p between the points g and g + 1, a step of so many units apart."""
+    a0, b0 = lanes[TOTAL + g], lanes[TOTAL + g + 1]
+    a1, b1 = lanes[DENSITY + g] * step, lanes[DENSITY + g + 1] * step
+    a2, b2 = 0.5 * lanes[SLOPE + g] * step * step, 0.5 * lanes[SLOPE + g + 1] * step * step
+    rise = b0 - a0
+    c3 = 10.0 * rise - 6.0 * a1 - 4.0 * b1 - 3.0 * a2 + b2
+    c4 = -15.0 * rise + 8.0 * a1 + 7.0 * b1 + 3.0 * a2 - 2.0 * b2
+    c5 = 6.0 * rise - 3.0 * a1 - 3.0 * b1 - a2 + b2
+    t = _between((p - a0) / rise, 0.0, 1.0)
+    for _ in range(POLISH):
+        value = ((((c5 * t + c4) * t + c3) * t + a2) * t + a1) * t + a0 - p
+        slope = (((5.0 * c5 * t + 4.0 * c4) * t + 3.0 * c3) * t + 2.0 * a2) * t + a1
+        t = _between(t - value / slope if slope > 0.0 else t, 0.0, 1.0)
+    return t
+
+
+@kernel()
+def _guess(levels, low, high, unit, mu, inverse, ratio, lanes, guesses):
+    """A first guess of every quantile."""
+    width = (high - low) / (W - 1)
+    for j in range(W):
+        lanes[X + j] = low + j * width
+    _curve(lanes, mu, inverse, ratio)
+    g = 0
+    for i in range(levels.size):
+        while g < W - 2 and lanes[TOTAL + g + 1] <= levels[i]:
+            g += 1
+        guesses[i] = lanes[X + g] + width * _place(lanes, g, levels[i], width / unit)
+
+
+@kernel()
+def _step(levels, first, unit, lanes, guesses):
+    """Take Halley's step from the guesses of a tile; returns the longest, in units."""
+    longest = 0.0
+    for j in range(min(W, levels.size - first)):
+        f = lanes[DENSITY + j]
+        newton = (levels[first + j] - lanes[TOTAL + j]) / f
+        u = newton / _between(1.0 + 0.5 * newton * lanes[SLOPE + j] / f, 0.5, 2.0)
+        guesses[first + j] = lanes[X + j] + u * unit
+        longest = max(longest, abs(u)) if u == u else np.inf
+    return longest
+
+
+@kernel()
+def level_quantiles(mean, std, levels, scores, out, done):
+    """Quantiles (n, L) at rising levels of the mixtures of rows (n, M); done[i]: those of row i are good."""
+    members = mean.shape[1]
+    lanes, inverse, ratio = np.empty(LANES), np.empty(members), np.empty(members)
+    for i in range(mean.shape[0]):
+        mu, sd, guesses = mean[i], std[i], out[i]
+        low, high, unit = _limits(mu, sd, scores[0], scores[-1])
+        for m in range(members):
+            inverse[m] = 1.0 / sd[m]
+            ratio[m] = unit / sd[m]
+        _guess(levels, low, high, unit, mu, inverse, ratio, lanes, guesses)
+        done[i] = True
+        for first in range(0, levels.size, W):
+            for attempt in range(PATIENCE):
+                for j in range(W):
+                    lanes[X + j] = _between(guesses[min(first + j, levels.size - 1)], low, high)
+                _curve(lanes, mu, inverse, ratio)
+                if _step(levels, first, unit, lanes, guesses) < CLOSE:
+                    break
+                if attempt == PATIENCE - 1:
+                    done[i] = False
+            if not done[i]:
+                break
