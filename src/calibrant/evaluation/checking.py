@@ -61,7 +61,7 @@ class Checked:
     @property
     def example(self) -> Any:
         """Predictions of the same make."""
-        example = self.source.example
+        example: Any = self.source.example
         return example if self.scaling is None else self.scaling.transform(example)
 
     def column(self, name: str) -> np.ndarray:
@@ -80,7 +80,8 @@ class Checked:
     def blocks(self, rows: int | None) -> Iterator[Any]:
         """The rows block by block."""
         start = 0
-        for block in self.source.blocks(rows):
+        blocks: Iterator[Any] = self.source.blocks(rows)
+        for block in blocks:
             keep = None if self.keep is None else self.keep[start : start + block.n]
             start += block.n
             if keep is not None and not keep.all():
