@@ -20,7 +20,8 @@ from calibrant.checks.level_statistics import LEVEL_STATISTICS, edges_of, values
 from calibrant.checks.plan import INDEPENDENT, Plan, Targets
 from calibrant.checks.statistics import Statistic
 from calibrant.kernels.exact import GroupSums
-from calibrant.kernels.regression_replicates import SUMS, Drawn, Redraw, Tables, redraw_gaussians
+from calibrant.kernels.regression_replicates import SUMS, Drawn, Redraw, empty_tables, redraw_gaussians
+from calibrant.kernels.replicate_tables import Tables
 from calibrant.predictions import Regression
 from calibrant.predictions.regression import mean_and_variance
 
@@ -81,7 +82,7 @@ class GaussianReplicates:
         """Take in how far replicates can lie from the predicted means, and how heavy rows are."""
         self.prepared += block.n
         if self.weighted:
-            self.heaviest = max(self.heaviest, float(_weights(block).max()))
+            self.heaviest = max(self.heaviest, float(row_weights(block).max()))
         for mean, std in _parts(block) if self.sums else ():
             away = np.abs(mean - mean_and_variance(mean)[0])
             self.farthest = max(self.farthest, float((away + FARTHEST * std).max()))
@@ -109,7 +110,7 @@ class GaussianReplicates:
                 self.plan.seed, self.plan.purpose, numbers.astype(np.uint32), segments, levels, closed, scales, bounds,
                 any(s.name in EXTREMES for s in self.statistics), self.plan.threads,
             )  # fmt: skip
-            self.tables = Tables(self.targets.cells, self.redraw)
+            self.tables = empty_tables(self.redraw, self.targets.cells)
         return self.redraw, self.tables
 
     def _order(self) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +130,7 @@ class GaussianReplicates:
         if block.mean is None or block.std is None or block.y is None:
             raise AttributeError("these rows carry no outcomes of Gaussians")
         redraw, tables = self._begin()
-        weights = _weights(block)
+        weights = row_weights(block)
         ranks = np.ones(block.n, np.int64)
         if self.weighted:
             ranks = np.rint(weights / max(self.heaviest, 1e-20) * 2.0**RANK_BITS).astype(np.int64)
@@ -152,7 +153,7 @@ class GaussianReplicates:
 
     def _law(self, statistic: Statistic, cells: np.ndarray) -> Law:
         redraw, _ = self._begin()
-        mass = _of_cells(self.mass, cells)
+        mass = of_cells(self.mass, cells)
         found = self._values(statistic, cells, mass) if mass > 0 else np.full(len(redraw.numbers) + 1, np.nan)
         values = np.empty(len(redraw.numbers))
         values[redraw.numbers] = found[:-1]
@@ -168,14 +169,15 @@ class GaussianReplicates:
             return extremes.min(axis=0) if statistic.name == "min" else extremes.max(axis=0)
         name = str(sum_of(statistic))
         totals = tables.sums[cells, SUMS[name]].sum(axis=0) / redraw.scales[SUMS[name]]
-        totals[-1] += _of_cells(self.beyond[name], cells)
+        totals[-1] += of_cells(self.beyond[name], cells)
         if name == "mean":
-            totals += _of_cells(self.centre, cells)
+            totals += of_cells(self.centre, cells)
         means = totals / mass
         return np.sqrt(np.maximum(means, 0.0)) if statistic.options.get("root") else means
 
 
-def _weights(block: Regression) -> np.ndarray:
+def row_weights(block: Regression) -> np.ndarray:
+    """The weights of rows in the unit of the whole input; 1 where there are none."""
     return np.ones(block.n) if block.weights is None else block.weights / block.info.weight_unit
 
 
@@ -188,6 +190,6 @@ def _parts(block: Regression) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield mean[:, start : start + step].astype(np.float64), std[:, start : start + step].astype(np.float64)
 
 
-def _of_cells(sums: GroupSums, cells: np.ndarray) -> float:
+def of_cells(sums: GroupSums, cells: np.ndarray) -> float:
     """The sum over some of the cells; those that no row came to have 0."""
     return float(sums.values()[cells[cells < sums.groups]].sum())

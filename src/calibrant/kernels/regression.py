@@ -104,7 +104,7 @@ def sample_scores(
     if y is not None:
         out |= {"error": np.empty(n), "spread": np.empty(n)}
         out |= {"below": np.empty(n, np.int64), "ties": np.empty(n, np.int64)}
-    ranks = _ranks(count, () if levels is None else levels)
+    ranks = quantile_ranks(count, () if levels is None else levels)
     quantiles = np.empty((len(ranks), n))
 
     def work(start: int, stop: int) -> None:
@@ -123,7 +123,7 @@ def sample_scores(
     return out if levels is None else {**out, "quantiles": quantiles}
 
 
-def _ranks(count: int, levels: np.ndarray | tuple[()]) -> np.ndarray:
+def quantile_ranks(count: int, levels: np.ndarray | tuple[()]) -> np.ndarray:
     """Places of the quantiles among the sorted values, from 0."""
     above = np.ceil(count * np.asarray(levels, np.float64) - SLACK * count)
     return np.clip(above, 1, count).astype(np.int64) - 1

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant.kernels.jit import over_rows
 from calibrant.kernels.loops import level_quantiles as quantile_loops
 from calibrant.kernels.loops import regression_replicates as loops
 from calibrant.kernels.philox import key_of
 from calibrant.kernels.regression import gaussian_scores, mixture_quantiles
+from calibrant.kernels.replicate_tables import Tables, add_rows
 from calibrant.predictions.regression import mean_and_variance
 
 SUMS = {
@@ -35,9 +32,6 @@ SURE = 8.292361075813595
 
 FEW = 8
 """Levels that are not worth a look at the whole distribution."""
-
-PER_DRAW = 8
-"""How much longer a draw takes than an element of the one pass, for which `over_rows` is tuned."""
 
 
 @dataclass(frozen=True)
@@ -60,26 +54,6 @@ class Redraw:
     threads: int | None = None
 
 
-class Tables:
-    """What was drawn in each cell: counts between levels, sums in whole units, extremes. The observed comes last."""
-
-    def __init__(self, cells: int, redraw: Redraw) -> None:
-        """Nothing drawn yet."""
-        width = len(redraw.numbers) + 1
-        edges = len(redraw.levels)
-        self.counts = np.zeros((cells, width if edges else 0, edges + 1), np.int64)
-        self.sums = np.zeros((cells, len(SUMS), width if redraw.scales.any() else 0), np.int64)
-        self.extremes = np.empty((cells, 2, width if redraw.extremes else 0))
-        self.extremes[:, 0], self.extremes[:, 1] = np.inf, -np.inf
-
-    def add(self, cell: int, other: Tables) -> None:
-        """Take in the only cell of another."""
-        self.counts[cell] += other.counts[0]
-        self.sums[cell] += other.sums[0]
-        np.minimum(self.extremes[cell, 0], other.extremes[0, 0], out=self.extremes[cell, 0])
-        np.maximum(self.extremes[cell, 1], other.extremes[0, 1], out=self.extremes[cell, 1])
-
-
 @dataclass(frozen=True)
 class Drawn:
     """Rows of Gaussians that are redrawn: mean and std (M, n), y, weights, weights in whole units, and cells (n,)."""
@@ -93,35 +67,23 @@ class Drawn:
     first: int
 
 
+def empty_tables(redraw: Redraw, cells: int) -> Tables:
+    """Tables of what is kept."""
+    bins = len(redraw.levels) + 1 if len(redraw.levels) else 0
+    sums = len(SUMS) if redraw.scales.any() else 0
+    return Tables(cells, len(redraw.numbers), bins=bins, sums=sums, extremes=redraw.extremes)
+
+
 def redraw_gaussians(redraw: Redraw, rows: Drawn, tables: Tables) -> np.ndarray:
-    """Add the rows to the tables; returns what of their observed sums (n, 6) lies beyond the bounds.
+    """Add the rows to the tables; returns what of their observed sums (n, 6) lies beyond the bounds."""
+    over = np.zeros((len(rows.cells), len(SUMS)))
+    step = max(4, BLOCK // (len(redraw.levels) + len(rows.mean)) // 4 * 4)
 
-    Rows of a cell go together, so that one table at a time is written to; threads have tables of their own.
-    """
-    order = np.argsort(rows.cells, kind="stable")
-    over, lock, n = np.zeros((len(order), len(SUMS))), Lock(), len(order)
+    def add(chosen: np.ndarray, part: Tables) -> None:
+        over[chosen] = _add(redraw, rows, chosen, part)
 
-    def work(start: int, stop: int) -> None:
-        for cell, a, b in _runs(rows.cells[order], start, stop):
-            part = Tables(1, redraw)
-            for at in range(a, b, _step(redraw, rows)):
-                chosen = order[at : min(at + _step(redraw, rows), b)]
-                over[chosen] = _add(redraw, rows, chosen, part)
-            with lock:
-                tables.add(cell, part)
-
-    over_rows(work, n, n * len(redraw.numbers) * PER_DRAW, redraw.threads)
+    add_rows(tables, rows.cells, step, add, redraw.threads)
     return over
-
-
-def _step(redraw: Redraw, rows: Drawn) -> int:
-    return max(4, BLOCK // (len(redraw.levels) + len(rows.mean)) // 4 * 4)
-
-
-def _runs(cells: np.ndarray, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-    """Cells and where their rows begin and end, of sorted cells."""
-    edges = [start, *(start + 1 + np.flatnonzero(np.diff(cells[start:stop]))).tolist(), stop]
-    return ((int(cells[a]), a, b) for a, b in itertools.pairwise(edges))
 
 
 def _add(redraw: Redraw, rows: Drawn, chosen: np.ndarray, part: Tables) -> np.ndarray:

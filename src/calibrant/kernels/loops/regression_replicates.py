@@ -154,7 +154,7 @@ def level_row(y, edges, starts, buckets, weight, counts):
 
 # ------------------------------------------------------------------------------------------------- sums
 @kernel()
-def _whole(x):
+def whole(x):
     """The whole number nearest to x, for |x| < 2⁵¹."""
     return float_bits(x + SHIFT_64) - SHIFTED
 
@@ -173,9 +173,9 @@ def add_values(values, weight, bound, scale, sums):
     last = values.size - 1
     factor = weight * scale
     for k in range(u8(last)):
-        sums[k] += _whole(values[k] * factor)
+        sums[k] += whole(values[k] * factor)
     inside = _within(values[last], bound)
-    sums[last] += _whole(inside * factor)
+    sums[last] += whole(inside * factor)
     return weight * (values[last] - inside) if weight > 0.0 else 0.0
 
 
