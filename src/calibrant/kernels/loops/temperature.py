@@ -68,7 +68,10 @@ def _row_sums(z, i, top, beta):
 @kernel()
 def _put(at_label, beta, s0, s1, s2, terms, j):
     """ℓ and its derivatives from d of the label and the sums; (−inf, 0, 0) where the label cannot be."""
-    if at_label < FARTHEST and s0 == s0:
+    if not s0 < np.inf:  # the logarithm would not tell
+        terms[0, j], terms[1, j], terms[2, j] = np.nan, np.nan, np.nan
+        return
+    if at_label < FARTHEST:
         terms[0, j], terms[1, j], terms[2, j] = -np.inf, 0.0, 0.0
         return
     mean = s1 / s0
@@ -145,7 +148,8 @@ def _responsibilities(terms, rows, top, total):
             row[j] = exp64(at_least_lowest(row[j] - max(top[j], -1e300)))
             total[j] += row[j]
     for j in range(rows):
-        top[j] += log64(total[j] / members) if top[j] > -np.inf else 0.0
+        mean = top[j] + log64(total[j] / members) if top[j] > -np.inf else top[j]
+        top[j] = mean if total[j] < np.inf else np.nan
         total[j] = 1.0 / total[j]
     for m in range(members):
         row = terms[m, 0]
