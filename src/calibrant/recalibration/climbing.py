@@ -15,6 +15,8 @@ WIDEST = float(np.log(64.0))
 """Variables lie within ± this: logarithms of numbers in [1/64, 64]."""
 TOLERANCE = 1e-8
 """What the largest entry of the projected gradient is brought under."""
+NEAR = 1e-5
+"""The same where an optimum is only to be told from others."""
 MOST_STEPS = 200
 ROUNDING = 1e-14
 FLAT = 1e-9
@@ -52,17 +54,22 @@ class Point:
 At = Callable[[np.ndarray], Point]
 
 
+def approach(at: At, start: Point) -> tuple[Point, bool, int]:
+    """As `climb`, to a gradient that tells which of several optima is near; bounds are not tried."""
+    return _settle(at, start, NEAR)
+
+
 def climb(at: At, start: Point) -> tuple[Point, bool, int]:
     """A local maximum uphill of the start, whether it is one, and the number of steps; no step leads down.
 
     Where the function still rises at its end, however little, the bounds are tried, and the climb goes on from there.
     """
-    point, settled, steps = _settle(at, start)
+    point, settled, steps = _settle(at, start, TOLERANCE)
     for _ in range(4):
         probed = _probe(at, point)
         if probed is point:
             break
-        point, settled, more = _settle(at, probed)
+        point, settled, more = _settle(at, probed, TOLERANCE)
         steps += more
     return point, settled, steps
 
@@ -79,13 +86,13 @@ def _probe(at: At, here: Point) -> Point:
     return here
 
 
-def _settle(at: At, here: Point) -> tuple[Point, bool, int]:
+def _settle(at: At, here: Point, tolerance: float) -> tuple[Point, bool, int]:
     """Damped Newton steps inside the bounds until the projected gradient vanishes at what is no saddle."""
     damping = 1e-3
     for step in range(MOST_STEPS):
         free = here.free
         values, vectors = np.linalg.eigh(here.hessian[np.ix_(free, free)])
-        if here.steepest < TOLERANCE:
+        if here.steepest < tolerance:
             there = _off_saddle(at, here, free, values, vectors)
             if there is None:
                 return here, True, step
@@ -94,7 +101,7 @@ def _settle(at: At, here: Point) -> tuple[Point, bool, int]:
             if there is None:
                 return here, False, step
         here = there
-    return here, here.steepest < TOLERANCE, MOST_STEPS
+    return here, here.steepest < tolerance, MOST_STEPS
 
 
 def _newton(

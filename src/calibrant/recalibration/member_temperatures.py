@@ -18,7 +18,7 @@ from calibrant.kernels.temperature import log_likelihoods, mixture_sums
 from calibrant.predictions.base import Note
 from calibrant.predictions.checking import check_scores
 from calibrant.predictions.classification import Classification, two_classes
-from calibrant.recalibration.climbing import FLAT, WIDEST, Point, climb
+from calibrant.recalibration.climbing import FLAT, WIDEST, Point, approach, climb
 
 GRID = np.linspace(-WIDEST, WIDEST, 7)
 WORTH_A_JUMP = 1e-7
@@ -53,7 +53,8 @@ class MemberTemperatures:
         """The temperatures under which the averaged prediction is most likely; weights of rows count.
 
         Starts: the best temperature common to all members, and the best of each member alone. From each, damped Newton
-        steps that never make the objective fall (beyond rounding) and leave saddle points; the better end is kept.
+        steps that never make the objective fall (beyond rounding) and leave saddle points. From the better end, members
+        are moved one by one to other temperatures of a grid while that is higher, and the climb goes on.
         """
         _check_fit(predictions)
         objective = _Objective(predictions, threads)
@@ -268,16 +269,17 @@ def _best_of_starts(objective: _Objective, origin: Point) -> tuple[Point, bool, 
     start = objective.at(np.full(objective.members, shared))
     if objective.members == 1:
         return start, settled, steps
-    ends = [climb(objective.at, first) for first in (start, objective.at(_own_temperatures(objective)))]
-    point, settled, more = max(ends, key=lambda end: end[0].value)
+    ends = [approach(objective.at, first) for first in (start, objective.at(_own_temperatures(objective)))]
+    point, _, more = max(ends, key=lambda end: end[0].value)
     steps += more
     for _ in range(MOST_SWEEPS):
         start = objective.at(_swept(objective, point.theta))
         if not start.value > point.value + WORTH_A_JUMP:
             break
-        point, settled, more = climb(objective.at, start)
+        point, _, more = approach(objective.at, start)
         steps += more
-    return point, settled, steps
+    point, settled, more = climb(objective.at, point)
+    return point, settled, steps + more
 
 
 def _swept(objective: _Objective, theta: np.ndarray) -> np.ndarray:
