@@ -7,29 +7,23 @@ promise that it is the best of all. Temperatures lie in [1/64, 64].
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import LabelsError, ShapeError, UsageError, ValuesError
-from calibrant.kernels.temperature import mixture_sums
+from calibrant.kernels.exact import exact_sum
+from calibrant.kernels.temperature import log_likelihoods, mixture_sums
 from calibrant.predictions.base import Note
 from calibrant.predictions.checking import check_scores
 from calibrant.predictions.classification import Classification, two_classes
+from calibrant.recalibration.climbing import FLAT, WIDEST, Point, approach, climb
 
-WIDEST = float(np.log(64.0))
-"""log τ lies within ± this."""
 GRID = np.linspace(-WIDEST, WIDEST, 7)
-TOLERANCE = 1e-8
-"""What the largest entry of the projected gradient by log τ, per row, is brought under."""
-MOST_STEPS = 200
-ROUNDING = 1e-14
-FLAT = 1e-9
-"""Curvatures under this are taken for it: a step along a flat direction is then short."""
-RISING = 1e-6
-"""A curvature that makes a stationary point a saddle."""
+WORTH_A_JUMP = 1e-7
+"""Gain of the mean log-likelihood for which an optimum is left for another."""
+MOST_SWEEPS = 8
 SUBJECT = "member temperatures"
 
 
@@ -59,14 +53,13 @@ class MemberTemperatures:
         """The temperatures under which the averaged prediction is most likely; weights of rows count.
 
         Starts: the best temperature common to all members, and the best of each member alone. From each, damped Newton
-        steps that never make the objective fall (beyond rounding) and leave saddle points; the better end is kept.
+        steps that never make the objective fall (beyond rounding) and leave saddle points. From the better end, members
+        are moved one by one to other temperatures of a grid while that is higher, and the climb goes on.
         """
         _check_fit(predictions)
         objective = _Objective(predictions, threads)
         origin = objective.at(np.zeros(objective.members), hessian=False)
         best, converged, steps = _best_of_starts(objective, origin)
-        if best.value < origin.value - ROUNDING * abs(origin.value):  # cannot be: every start is at least as good
-            raise AssertionError("a fit made its loss worse")
         return cls(
             temperatures=np.exp(-best.theta),
             converged=converged,
@@ -207,42 +200,6 @@ def _scores(p: Classification) -> np.ndarray:
 
 
 # --------------------------------------------------------------------------------------------- objective
-@dataclass(frozen=True)
-class _Point:
-    """θ = −log τ within the bounds, and the mean log-likelihood there with its derivatives by θ."""
-
-    theta: np.ndarray
-    value: float
-    gradient: np.ndarray
-    hessian: np.ndarray
-    own_slope: np.ndarray
-    own_curvature: np.ndarray
-
-    @property
-    def free(self) -> np.ndarray:
-        """What is not held by a bound."""
-        held = ((self.theta >= WIDEST) & (self.gradient >= 0)) | ((self.theta <= -WIDEST) & (self.gradient <= 0))
-        return ~held
-
-    @property
-    def steepest(self) -> float:
-        """The largest entry of the projected gradient."""
-        return float(np.abs(self.gradient[self.free]).max(initial=0.0))
-
-    def together(self) -> _Point:
-        """The same as a function of one temperature for all members."""
-        gradient, hessian = self.gradient.sum(keepdims=True), self.hessian.sum().reshape(1, 1)
-        return replace(self, theta=self.theta[:1], gradient=gradient, hessian=hessian)
-
-    def better_than(self, other: _Point) -> bool:
-        """Higher, or as high to rounding and flatter."""
-        rise, slack = self.value - other.value, ROUNDING * (1e-3 + abs(other.value))
-        return rise > slack or (rise >= -slack and self.steepest < other.steepest)
-
-
-At = Callable[[np.ndarray], _Point]
-
-
 class _Objective:
     """The mean log-likelihood of the average on the rows of some predictions."""
 
@@ -259,7 +216,7 @@ class _Objective:
         impossible = np.isneginf(known.log_mean) & (self.weights > 0)
         self.left_out = int(impossible.sum())
         self.weights = np.where(impossible, 0.0, self.weights)
-        self.total = float(self.weights.sum())
+        self.total = exact_sum(self.weights)
         if not self.total > 0:
             raise ValuesError(
                 SUBJECT,
@@ -273,41 +230,87 @@ class _Objective:
         run = (self.scores, self.labels, self.weights, np.exp(theta))
         return mixture_sums(*run, hessian=hessian, threads=self.threads)
 
-    def at(self, theta: np.ndarray, hessian: bool = True) -> _Point:
+    def at(self, theta: np.ndarray, hessian: bool = True) -> Point:
         """The value and its derivatives by θ, where β = e^θ."""
         sums, beta = self._sums(theta, hessian), np.exp(theta)
         gradient = beta * sums.gradient / self.total
         second = np.zeros((0, 0))
         if hessian:
             second = np.outer(beta, beta) * sums.hessian / self.total + np.diag(gradient)
-        own = beta * sums.own_slope / self.total
-        curvature = beta**2 * sums.own_curvature / self.total + own
-        return _Point(theta, sums.value / self.total, gradient, second, own, curvature)
+        return Point(theta, sums.value / self.total, gradient, second)
 
-    def common(self, theta: np.ndarray) -> _Point:
+    def own(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """First and second derivative by θ_m (M,) of the mean log-likelihood of each member alone."""
+        sums, beta = self._sums(theta, hessian=False), np.exp(theta)
+        slope = beta * sums.own_slope / self.total
+        return slope, beta**2 * sums.own_curvature / self.total + slope
+
+    def log_mean(self, theta: np.ndarray) -> np.ndarray:
+        """log mean_m p_m(label) of each row, 0 where a row has no weight."""
+        return np.where(self.weights > 0, self._sums(theta, hessian=False).log_mean, 0.0)
+
+    def member_log_likelihoods(self, m: int, theta: np.ndarray) -> np.ndarray:
+        """log p_m(label) of each row (K, n) at each of some θ (K,); a share 1/M of a pass each."""
+        alone = self.scores[m : m + 1]
+        rows = [log_likelihoods(alone, self.labels, beta, self.threads)[0][0] for beta in np.exp(theta)[:, None]]
+        return np.where(self.weights > 0, rows, 0.0)
+
+    def common(self, theta: np.ndarray) -> Point:
         """The same where all members share θ (1,)."""
-        return self.at(np.full(self.members, theta[0])).together()
+        all_of_them = self.at(np.full(self.members, theta[0]))
+        gradient, hessian = all_of_them.gradient.sum(keepdims=True), all_of_them.hessian.sum().reshape(1, 1)
+        return Point(theta, all_of_them.value, gradient, hessian)
 
 
 # ---------------------------------------------------------------------------------------------- climbing
-def _best_of_starts(objective: _Objective, origin: _Point) -> tuple[_Point, bool, int]:
+def _best_of_starts(objective: _Objective, origin: Point) -> tuple[Point, bool, int]:
     """The best local optimum that was found, whether it is one, and the steps that led there."""
     shared, settled, steps = _common_temperature(objective, origin)
     start = objective.at(np.full(objective.members, shared))
     if objective.members == 1:
         return start, settled, steps
-    ends = [_climb_and_probe(objective.at, first) for first in (start, objective.at(_own_temperatures(objective)))]
-    point, settled, more = max(ends, key=lambda end: end[0].value)
+    ends = [approach(objective.at, first) for first in (start, objective.at(_own_temperatures(objective)))]
+    point, _, more = max(ends, key=lambda end: end[0].value)
+    steps += more
+    for _ in range(MOST_SWEEPS):
+        start = objective.at(_swept(objective, point.theta))
+        if not start.value > point.value + WORTH_A_JUMP:
+            break
+        point, _, more = approach(objective.at, start)
+        steps += more
+    point, settled, more = climb(objective.at, point)
     return point, settled, steps + more
 
 
-def _common_temperature(objective: _Objective, origin: _Point) -> tuple[float, bool, int]:
-    """The best θ for all members at once: of a coarse grid (ties go to the smallest τ), then by Newton steps."""
+def _swept(objective: _Objective, theta: np.ndarray) -> np.ndarray:
+    """θ with each entry in turn moved to where on the grid the likelihood is highest, the others held.
+
+    A climb ends at the nearest optimum; this looks beyond the valleys between them, one member at a time.
+    """
+    theta, log_mean, log_m = theta.copy(), objective.log_mean(theta), np.log(objective.members)
+    objective.passes += len(GRID) + 1
+    for m in range(objective.members):
+        here, *there = objective.member_log_likelihoods(m, np.append(theta[m], GRID))
+        others = log_mean + np.log(np.maximum(1.0 - np.exp(here - log_mean - log_m), 1e-15))
+        moved = [np.logaddexp(others, at - log_m) for at in there]
+        gains = [float(objective.weights @ (row - log_mean)) / objective.total for row in moved]
+        best = int(np.argmax(gains))
+        if gains[best] > WORTH_A_JUMP:
+            theta[m], log_mean = GRID[best], moved[best]
+    return theta
+
+
+def _common_temperature(objective: _Objective, origin: Point) -> tuple[float, bool, int]:
+    """The best θ for all members at once: of a coarse grid, then by Newton steps.
+
+    Of equal values the one nearest to τ = 1, but the smallest τ where every row is right with certainty.
+    """
     known = [(origin.value, 0.0)]
     if objective.members > 1 or origin.value == 0.0:
         known += [(objective.at(np.full(objective.members, t), hessian=False).value, float(t)) for t in GRID if t]
-    start = objective.common(np.array([max(known)[1]]))
-    point, settled, steps = _climb_and_probe(objective.common, start)
+    best = max(known, key=lambda pair: (pair[0], pair[1] if pair[0] == 0.0 else -abs(pair[1])))
+    start = objective.common(np.array([best[1]]))
+    point, settled, steps = climb(objective.common, start)
     return float(point.theta[0]), settled, steps
 
 
@@ -316,8 +319,7 @@ def _own_temperatures(objective: _Objective) -> np.ndarray:
     low, high = np.full(objective.members, -WIDEST), np.full(objective.members, WIDEST)
     theta = np.zeros(objective.members)
     for _ in range(30):
-        here = objective.at(theta, hessian=False)
-        slope, curvature = here.own_slope, here.own_curvature
+        slope, curvature = objective.own(theta)
         low, high = np.where(slope > 0, theta, low), np.where(slope > 0, high, theta)
         step = slope / np.maximum(np.abs(curvature), FLAT)
         if (np.minimum(np.abs(step), high - low) < 1e-3).all():
@@ -325,77 +327,3 @@ def _own_temperatures(objective: _Objective) -> np.ndarray:
         there = theta + step
         theta = np.where((there > low) & (there < high), there, (low + high) / 2)
     return theta
-
-
-def _climb_and_probe(at: At, start: _Point) -> tuple[_Point, bool, int]:
-    """Climb; then try the bounds where the likelihood still rises, however little, and climb on from there."""
-    point, settled, steps = _climb(at, start)
-    for _ in range(4):
-        probed = _probe(at, point)
-        if probed is point:
-            break
-        point, settled, more = _climb(at, probed)
-        steps += more
-    return point, settled, steps
-
-
-def _probe(at: At, here: _Point) -> _Point:
-    """Where a slope is small but far from the end of its curvature (rows all right: −e^{−β}), the bound if higher."""
-    curvature = np.abs(np.diag(here.hessian))
-    for m in np.flatnonzero(here.free & (np.abs(here.gradient) > 1e-3 * curvature)):
-        theta = here.theta.copy()
-        theta[m] = np.copysign(WIDEST, here.gradient[m])
-        there = at(theta)
-        if there.value > here.value or (there.value == here.value == 0.0):
-            here = there
-    return here
-
-
-def _climb(at: At, here: _Point) -> tuple[_Point, bool, int]:
-    """Damped Newton steps inside the bounds until the projected gradient vanishes at what is no saddle."""
-    damping = 1e-3
-    for step in range(MOST_STEPS):
-        free = here.free
-        values, vectors = np.linalg.eigh(here.hessian[np.ix_(free, free)])
-        if here.steepest < TOLERANCE:
-            there = _off_saddle(at, here, free, values, vectors)
-            if there is None:
-                return here, True, step
-        else:
-            there, damping = _newton(at, here, free, values, vectors, damping)
-            if there is None:
-                return here, False, step
-        here = there
-    return here, here.steepest < TOLERANCE, MOST_STEPS
-
-
-def _newton(
-    at: At, here: _Point, free: np.ndarray, values: np.ndarray, vectors: np.ndarray, damping: float
-) -> tuple[_Point | None, float]:
-    """A better point uphill, and the damping to go on with; None where steps of any length lead down."""
-    slope, size = vectors.T @ here.gradient[free], np.abs(values)
-    for trial in range(40):
-        along = slope / (np.maximum(size, FLAT) + damping * size.max())
-        there = _moved(at, here, free, vectors @ np.clip(along, -1.0, 1.0))
-        if there.better_than(here):
-            return there, damping if trial else damping * 0.1
-        damping = max(damping * 10.0, 1e-4)
-    return None, damping
-
-
-def _off_saddle(at: At, here: _Point, free: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> _Point | None:
-    """A higher point along the direction of most positive curvature, where there is one (members that are alike)."""
-    if not values.size or values[-1] < RISING:
-        return None
-    for length in (0.5, 0.1, 0.02):
-        for sign in (1.0, -1.0):
-            there = _moved(at, here, free, sign * length * vectors[:, -1])
-            if there.value > here.value + ROUNDING * abs(here.value):
-                return there
-    return None
-
-
-def _moved(at: At, here: _Point, free: np.ndarray, step: np.ndarray) -> _Point:
-    theta = here.theta.copy()
-    theta[free] = np.clip(theta[free] + step, -WIDEST, WIDEST)
-    return at(theta)

@@ -9,12 +9,13 @@ that depend on the size of the input alone, so that a result does not depend on 
 import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
-from calibrant.kernels.loops.floats import at_least_lowest, exp64, log64
+from calibrant.kernels.loops.floats import LOWEST_POWER_64, at_least_lowest, exp2_64, exp64, log64
 from calibrant.kernels.loops.softmax import NARROW, row_top
 from calibrant.kernels.loops.tiles import W, clear, turn
 
 FARTHEST = -1e100
 """Scores further below the largest of their row than this are as good as −inf; squares of it are still finite."""
+LOG2_E = 1.4426950408889634
 ROWS = 256
 """Rows that are carried through all members before the next are begun."""
 
@@ -37,6 +38,7 @@ def _tile_top(tile, top):
 @kernel(fastmath=SUMS)
 def _tile_sums(tile, top, beta, s0, s1, s2):
     """Σe, Σe·d, Σe·d² of each column, d = z − max, e = exp(βd); NaN where an entry is NaN or +inf, or all are −inf."""
+    scale = beta * LOG2_E
     clear(s0)
     clear(s1)
     clear(s2)
@@ -45,7 +47,8 @@ def _tile_sums(tile, top, beta, s0, s1, s2):
         for j in range(W):
             d = row[j] - top[j]
             d = FARTHEST if d < FARTHEST else d
-            e = exp64(at_least_lowest(beta * d))
+            power = scale * d
+            e = exp2_64(LOWEST_POWER_64 if power < LOWEST_POWER_64 else power)
             s0[j] += e
             s1[j] += e * d
             s2[j] += e * (d * d)
@@ -54,27 +57,40 @@ def _tile_sums(tile, top, beta, s0, s1, s2):
 @kernel(fastmath=SUMS)
 def _row_sums(z, i, top, beta):
     """The same of one long row."""
-    s0, s1, s2 = 0.0, 0.0, 0.0
+    s0, s1, s2, scale = 0.0, 0.0, 0.0, beta * LOG2_E
     for k in range(z.shape[1]):
         d = np.float64(z[i, k]) - top
         d = FARTHEST if d < FARTHEST else d
-        e = exp64(at_least_lowest(beta * d))
+        power = scale * d
+        e = exp2_64(LOWEST_POWER_64 if power < LOWEST_POWER_64 else power)
         s0 += e
         s1 += e * d
         s2 += e * (d * d)
     return s0, s1, s2
 
 
+@kernel(fastmath={"contract"})
+def _means(s0, s1, s2):
+    """Turn the sums into log Σe, E[d] and −Var[d]."""
+    for j in range(s0.size):
+        mean = s1[j] / s0[j]
+        s2[j] = mean * mean - s2[j] / s0[j]
+        s1[j] = mean
+    for j in range(s0.size):
+        s0[j] = log64(s0[j])
+
+
 @kernel()
-def _put(at_label, beta, s0, s1, s2, terms, j):
-    """ℓ and its derivatives from d of the label and the sums; (−inf, 0, 0) where the label cannot be."""
-    if at_label < FARTHEST and s0 == s0:
+def _put(at_label, beta, log_sum, mean, curvature, terms, j):
+    """ℓ and its derivatives; (−inf, 0, 0) where the label cannot be, NaN where there is no mean (the log hides it)."""
+    if not mean > -np.inf:
+        terms[0, j], terms[1, j], terms[2, j] = np.nan, np.nan, np.nan
+    elif at_label < FARTHEST:
         terms[0, j], terms[1, j], terms[2, j] = -np.inf, 0.0, 0.0
-        return
-    mean = s1 / s0
-    terms[0, j] = beta * at_label - log64(s0)
-    terms[1, j] = at_label - mean
-    terms[2, j] = mean * mean - s2 / s0
+    else:
+        terms[0, j] = beta * at_label - log_sum
+        terms[1, j] = at_label - mean
+        terms[2, j] = curvature
 
 
 @kernel()
@@ -85,18 +101,24 @@ def _narrow_terms(z, labels, beta, first, rows, tile, lanes, terms):
         turn(z, first + base, some, tile)
         _tile_top(tile, top)
         _tile_sums(tile, top, beta, s0, s1, s2)
+        _means(s0, s1, s2)
         for j in range(some):
             at_label = tile[labels[first + base + j], j] - top[j]
             _put(at_label, beta, s0[j], s1[j], s2[j], terms, base + j)
 
 
 @kernel()
-def _long_terms(z, labels, beta, first, rows, terms):
-    for j in range(rows):
-        i = first + j
-        top = np.float64(row_top(z, i))
-        s0, s1, s2 = _row_sums(z, i, top, beta)
-        _put(np.float64(z[i, labels[i]]) - top, beta, s0, s1, s2, terms, j)
+def _long_terms(z, labels, beta, first, rows, lanes, terms):
+    top, s0, s1, s2 = lanes[0], lanes[1], lanes[2], lanes[3]
+    for base in range(0, rows, W):
+        some = min(W, rows - base)
+        for j in range(some):
+            top[j] = row_top(z, first + base + j)
+            s0[j], s1[j], s2[j] = _row_sums(z, first + base + j, top[j], beta)
+        _means(s0, s1, s2)
+        for j in range(some):
+            i = first + base + j
+            _put(np.float64(z[i, labels[i]]) - top[j], beta, s0[j], s1[j], s2[j], terms, base + j)
 
 
 @kernel()
@@ -105,7 +127,7 @@ def _terms(z, labels, beta, first, rows, tile, lanes, terms):
     if z.shape[1] < NARROW:
         _narrow_terms(z, labels, beta, first, rows, tile, lanes, terms)
     else:
-        _long_terms(z, labels, beta, first, rows, terms)
+        _long_terms(z, labels, beta, first, rows, lanes, terms)
 
 
 @kernel()
@@ -145,7 +167,8 @@ def _responsibilities(terms, rows, top, total):
             row[j] = exp64(at_least_lowest(row[j] - max(top[j], -1e300)))
             total[j] += row[j]
     for j in range(rows):
-        top[j] += log64(total[j] / members) if top[j] > -np.inf else 0.0
+        mean = top[j] + log64(total[j] / members) if top[j] > -np.inf else top[j]
+        top[j] = mean if total[j] < np.inf else np.nan
         total[j] = 1.0 / total[j]
     for m in range(members):
         row = terms[m, 0]

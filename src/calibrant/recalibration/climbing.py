@@ -1,0 +1,136 @@
+"""Climbing to a local maximum of a smooth function of a few bounded variables, by damped Newton steps.
+
+The function need not be concave: steps use the sizes of the curvatures, saddle points are left along the direction that
+rises, and where a function still rises towards a bound too slowly for its gradient to tell, the bound is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+WIDEST = float(np.log(64.0))
+"""Variables lie within ± this: logarithms of numbers in [1/64, 64]."""
+TOLERANCE = 1e-8
+"""What the largest entry of the projected gradient is brought under."""
+NEAR = 1e-5
+"""The same where an optimum is only to be told from others."""
+MOST_STEPS = 200
+ROUNDING = 1e-14
+FLAT = 1e-9
+"""Curvatures under this are taken for it: a step along a flat direction is then short."""
+RISING = 1e-6
+"""A curvature that makes a stationary point a saddle."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Variables θ (K,) within the bounds, and the value there with its derivatives."""
+
+    theta: np.ndarray
+    value: float
+    gradient: np.ndarray
+    hessian: np.ndarray
+
+    @property
+    def free(self) -> np.ndarray:
+        """What is not held by a bound."""
+        held = ((self.theta >= WIDEST) & (self.gradient >= 0)) | ((self.theta <= -WIDEST) & (self.gradient <= 0))
+        return ~held
+
+    @property
+    def steepest(self) -> float:
+        """The largest entry of the projected gradient."""
+        return float(np.abs(self.gradient[self.free]).max(initial=0.0))
+
+    def better_than(self, other: Point) -> bool:
+        """Higher, or as high to rounding and flatter."""
+        rise, slack = self.value - other.value, ROUNDING * (1e-3 + abs(other.value))
+        return rise > slack or (rise >= -slack and self.steepest < other.steepest)
+
+
+At = Callable[[np.ndarray], Point]
+
+
+def approach(at: At, start: Point) -> tuple[Point, bool, int]:
+    """As `climb`, to a gradient that tells which of several optima is near; bounds are not tried."""
+    return _settle(at, start, NEAR)
+
+
+def climb(at: At, start: Point) -> tuple[Point, bool, int]:
+    """A local maximum uphill of the start, whether it is one, and the number of steps; no step leads down.
+
+    Where the function still rises at its end, however little, the bounds are tried, and the climb goes on from there.
+    """
+    point, settled, steps = _settle(at, start, TOLERANCE)
+    for _ in range(4):
+        probed = _probe(at, point)
+        if probed is point:
+            break
+        point, settled, more = _settle(at, probed, TOLERANCE)
+        steps += more
+    return point, settled, steps
+
+
+def _probe(at: At, here: Point) -> Point:
+    """Where a slope is small but far from the end of its curvature (rows all right: −e^{−β}), the bound if higher."""
+    curvature = np.abs(np.diag(here.hessian))
+    for m in np.flatnonzero(here.free & (np.abs(here.gradient) > 1e-3 * curvature)):
+        theta = here.theta.copy()
+        theta[m] = np.copysign(WIDEST, here.gradient[m])
+        there = at(theta)
+        if there.value > here.value or (there.value == here.value == 0.0):
+            here = there
+    return here
+
+
+def _settle(at: At, here: Point, tolerance: float) -> tuple[Point, bool, int]:
+    """Damped Newton steps inside the bounds until the projected gradient vanishes at what is no saddle."""
+    damping = 1e-3
+    for step in range(MOST_STEPS):
+        free = here.free
+        values, vectors = np.linalg.eigh(here.hessian[np.ix_(free, free)])
+        if here.steepest < tolerance:
+            there = _off_saddle(at, here, free, values, vectors)
+            if there is None:
+                return here, True, step
+        else:
+            there, damping = _newton(at, here, free, values, vectors, damping)
+            if there is None:
+                return here, False, step
+        here = there
+    return here, here.steepest < tolerance, MOST_STEPS
+
+
+def _newton(
+    at: At, here: Point, free: np.ndarray, values: np.ndarray, vectors: np.ndarray, damping: float
+) -> tuple[Point | None, float]:
+    """A better point uphill, and the damping to go on with; None where steps of any length lead down."""
+    slope, size = vectors.T @ here.gradient[free], np.abs(values)
+    for trial in range(40):
+        along = slope / (np.maximum(size, FLAT) + damping * size.max())
+        there = _moved(at, here, free, vectors @ np.clip(along, -1.0, 1.0))
+        if there.better_than(here):
+            return there, damping if trial else damping * 0.1
+        damping = max(damping * 10.0, 1e-4)
+    return None, damping
+
+
+def _off_saddle(at: At, here: Point, free: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> Point | None:
+    """A higher point along the direction of most positive curvature, where there is one (members that are alike)."""
+    if not values.size or values[-1] < RISING:
+        return None
+    for length in (0.5, 0.1, 0.02):
+        for sign in (1.0, -1.0):
+            there = _moved(at, here, free, sign * length * vectors[:, -1])
+            if there.value > here.value + ROUNDING * abs(here.value):
+                return there
+    return None
+
+
+def _moved(at: At, here: Point, free: np.ndarray, step: np.ndarray) -> Point:
+    theta = here.theta.copy()
+    theta[free] = np.clip(theta[free] + step, -WIDEST, WIDEST)
+    return at(theta)
