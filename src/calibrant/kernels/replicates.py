@@ -10,13 +10,14 @@ import numpy as np
 from calibrant.kernels.jit import SERIAL_BELOW, available_threads, over_rows
 from calibrant.kernels.loops import replicate_sums as sum_loops
 from calibrant.kernels.loops import replicates as loops
+from calibrant.kernels.loops.vectors import LANES
 from calibrant.kernels.philox import key_of
 
 SCORE_UNIT = 1.0 / sum_loops.SCORE
 FARTHEST = 40.0
 """Log scores of observed labels from which on they are not taken from the table of classes: none of it is drawn."""
 NLL, BRIER = sum_loops.NLL, sum_loops.BRIER
-WEIGHT = 2.0**30
+WEIGHT = 2.0**29
 """Weights, which lie below 2, are counted in units of its inverse."""
 
 
@@ -40,7 +41,7 @@ class Lanes:
         """Of the replicates with these numbers, drawn by the members `source`."""
         order = np.argsort(source, kind="stable")
         edges = np.searchsorted(source[order], np.arange(members + 1)).astype(np.int64)
-        steps = [(first, m) for m in range(members) for first in range(edges[m], edges[m + 1], loops.STEP)]
+        steps = [(first, m) for m in range(members) for first in range(edges[m], edges[m + 1], LANES)]
         starts, owner = np.array(steps, np.int64).reshape(-1, 2).T.copy()
         given = np.ascontiguousarray(numbers[order], np.uint32)
         return cls(order, given, edges, starts, owner, (*key_of(seed), np.uint32(purpose)))
@@ -104,10 +105,10 @@ def add_hits(
     """Add the weights of rows that hit to table[place, lane], those observed to its last column.
 
     limits (n, M) of the rows with these numbers; places (B, n): each row is counted in B places. Without weights the
-    table is of int32, with them of int64 in units of 2⁻³⁰.
+    table is of int32, with them of int64 in units of 2⁻²⁹.
     """
-    given = np.ones(len(rows), np.int32) if weights is None else units_of(weights)
-    run = (limits, rows, places, hits.astype(given.dtype), given, *lanes.key, lanes.numbers, lanes.starts, lanes.owner)
+    given = (np.ones(len(rows)) if weights is None else units_of(weights)).astype(np.int32)
+    run = (limits, rows, places, hits.astype(np.int64), given, *lanes.key, lanes.numbers, lanes.starts, lanes.owner)
     work = len(rows) * len(lanes.numbers)
     _summed([table], len(rows), work, threads, lambda t, a, b: loops.hit_rows(*run, t[0], a, b))
 
@@ -139,7 +140,7 @@ def add_labels(
 
 
 def units_of(weights: np.ndarray) -> np.ndarray:
-    """Weights as whole numbers of 2⁻³⁰."""
+    """Weights as whole numbers of 2⁻²⁹."""
     return np.rint(weights * WEIGHT).astype(np.int64)
 
 

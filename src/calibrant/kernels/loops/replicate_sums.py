@@ -6,17 +6,15 @@ from calibrant.kernels.jit import kernel
 from calibrant.kernels.loops.floats import fast_log, like
 from calibrant.kernels.loops.replicates import (
     NARROW,
-    STEP,
     draw_words,
+    follow,
     labels_by_bisection,
-    labels_by_counting,
+    labels_by_steps,
     read_row,
     room,
-    spread,
-    sum_of,
-    turn,
 )
 from calibrant.kernels.loops.softmax import TINY
+from calibrant.kernels.loops.vectors import LANES, sum_in_order
 
 u8 = np.uint64
 i4 = np.int32
@@ -37,53 +35,31 @@ def _score_row(mean, squares, weight, scores):
 
 
 @kernel()
-def _fill(out, value):
-    for r in range(out.size):
-        out[r] = value
+def _add_values(values, s, sums, cell, count):
+    for r in range(u8(count)):
+        sums[s, cell, r] += values[s, r]
 
 
 @kernel()
-def _add_where_above(words, lane, above, step, out):
-    for r in range(u8(out.size)):
-        out[r] += step if words[lane, r] >= above[r] else i4(0)
+def _scores_by_steps(words, lane, below, predicted, scores, starts, owner, steps, values, s):
+    """values[s, lane] = the score of the lane's label, by steps from class to class: no label is needed."""
+    steps[0] = scores[s, 0] - scores[s, predicted]
+    for k in range(1, scores.shape[1]):
+        steps[k] = scores[s, k] - scores[s, k - 1]
+    count, stride = scores.shape[1], below.shape[1]
+    follow(words, lane, below, 0, stride, count, owner, starts, scores[s, predicted], steps, 0, values[s])
 
 
 @kernel()
-def _add_where_below(words, lane, above, step, out):
-    for r in range(u8(out.size)):
-        out[r] += step if words[lane, r] < above[r] else i4(0)
-
-
-@kernel()
-def _add_values(values, sums, s, cell):
-    for r in range(u8(values.size)):
-        sums[s, cell, r] += values[r]
-
-
-@kernel()
-def _narrow_scores(words, lane, limits, i, predicted, scores, turned, starts, owner, above, values):
-    """values[s, lane] = the score of the lane's label, from steps between neighbouring classes: no label is needed."""
-    for s in range(2):
-        _fill(values[s], scores[s, 0])
-    for k in range(turned.shape[0] - 1):
-        spread(turned, k, starts, owner, above)
-        for s in range(2):
-            _add_where_above(words, lane, above, i4(scores[s, k + 1] - scores[s, k]), values[s])
-    spread(limits, i, starts, owner, above)
-    for s in range(2):
-        _add_where_below(words, lane, above, i4(scores[s, predicted] - scores[s, 0]), values[s])
-
-
-@kernel()
-def _wide_scores(scores, labels, values):
-    for r in range(labels.size):
+def _scores_of_labels(scores, labels, values):
+    for r in range(labels.size - LANES):
         values[0, r] = scores[0, labels[r]]
         values[1, r] = scores[1, labels[r]]
 
 
 @kernel()
 def _scatter(slots, row, labels, weight, counts, cell):
-    for r in range(labels.size):
+    for r in range(labels.size - LANES):
         counts[cell, slots[row, labels[r]], r] += weight
 
 
@@ -125,35 +101,33 @@ def sum_rows(
     where chosen is negative. `weights` multiply scores, `units` are the same in whole numbers for counts; the log score
     of an observed label is left out where it is not `finite`.
     """
-    classes, width = z.shape[2], (z.shape[2] + STEP - 1) // STEP * STEP
-    buffer, e, mean, lanes = room(z, is_probs, width)
-    below, turned = np.empty((edges.size - 1, classes), np.uint32), np.empty((classes, edges.size - 1), np.uint32)
-    words, above = np.empty((4, numbers.size), np.uint32), np.empty(numbers.size + STEP, np.uint32)
-    labels, values = np.empty(numbers.size, np.int32), np.empty((2, numbers.size), np.int32)
-    scores = np.zeros((2, classes), np.int32)
+    classes, room_of_lanes = z.shape[2], numbers.size + LANES
+    buffer, e, mean = room(z, is_probs)
+    below, steps = np.empty((edges.size - 1, classes + 1), np.uint32), np.empty(classes + 1, np.int32)
+    words, labels = np.empty((4, room_of_lanes), np.uint32), np.empty(room_of_lanes, np.int32)
+    values, scores = np.empty((2, room_of_lanes), np.int32), np.zeros((2, classes), np.int32)
     scored, narrow, quad = sums.shape[1] > 0, classes <= NARROW, -1
     for i in range(start, stop):
         lane, k, cell = (first + i) & 3, predicted[i], cells[i]
         if (first + i) >> 2 != quad:
             quad = (first + i) >> 2
             draw_words(k0, k1, purpose, quad, numbers, words)
-        read_row(z, i, is_probs, averaged, limits, k, edges, below, mean, buffer, e, lanes)
+        read_row(z, i, is_probs, averaged, limits, k, edges, below, mean, buffer, e)
         counted = _is_counted(chosen, k)
-        if narrow:
-            turn(below, turned)
         if narrow and counted:
-            labels_by_counting(words, lane, limits, i, k, starts, owner, turned, above, labels)
+            labels_by_steps(words, lane, below, k, starts, owner, steps, labels)
         elif not narrow and (counted or scored):
-            labels_by_bisection(words, lane, limits, i, k, below, edges, labels)
+            labels_by_bisection(words, lane, below, k, edges, labels)
         if scored:
             _squares(mean, e)
-            _score_row(mean, np.float64(sum_of(e, lanes)), weights[i], scores)
+            _score_row(mean, np.float64(sum_in_order(e)), weights[i], scores)
             if narrow:
-                _narrow_scores(words, lane, limits, i, k, scores, turned, starts, owner, above, values)
+                for s in range(2):
+                    _scores_by_steps(words, lane, below, k, scores, starts, owner, steps, values, s)
             else:
-                _wide_scores(scores, labels, values)
-            _add_values(values[0], sums, NLL, cell)
-            _add_values(values[1], sums, BRIER, cell)
+                _scores_of_labels(scores, labels, values)
+            for s in range(2):
+                _add_values(values, s, sums, cell, numbers.size)
         for g in range(chosen.shape[0]):
             if chosen[g, k] >= 0:
                 _scatter(slots, chosen[g, k], labels, units[i], counts, cell)

@@ -11,13 +11,12 @@ import numpy as np
 from calibrant.kernels.jit import kernel
 from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, like
 from calibrant.kernels.loops.philox import philox
-from calibrant.kernels.loops.softmax import pad, row_top
+from calibrant.kernels.loops.softmax import PAD_BELOW, padded_width, row_top
+from calibrant.kernels.loops.vectors import LANES, add_steps, sum_in_order
 
 u4 = np.uint32
 u8 = np.uint64
 i4 = np.int32
-STEP = 16
-"""Lanes that are filled at a time."""
 ONE = u4(1 << 31)
 CERTAIN = u4((1 << 31) - 256)
 """Thresholds above are certainty: two units in the last place of a float32 below 1."""
@@ -56,22 +55,23 @@ def thresholds(p, out, start, stop):
                 out[i, m] = ONE if t >= CERTAIN else t
 
 
-@kernel()
-def spread(values, row, starts, owner, out):
-    """out[lane] = values[row, member of the lane]: whole steps, what they write too much the next one overwrites."""
-    for s in range(starts.size):
-        value = values[row, owner[s]]
-        first = u8(starts[s])
-        for j in range(u8(STEP)):
-            out[first + j] = value
-
-
 # ----------------------------------------------------------------------------------------------- hits
 @kernel()
-def _add_below(words, lane, above, weight, table, place):
-    zero = table.dtype.type(0)
-    for r in range(u8(words.shape[1])):
-        table[place, r] += weight if words[lane, r] < above[r] else zero
+def follow(words, lane, below, first, stride, count, owner, starts, start, steps, step, out):
+    """out[lane] = start + the steps whose limits its word has reached; those of member m begin at first + m·stride.
+
+    Whole vectors: what one writes beyond its member's lanes the next overwrites.
+    """
+    at = lane * words.shape[1]
+    for s in range(starts.size):
+        lanes = starts[s]
+        add_steps(words, at + lanes, below, first + owner[s] * stride, count, start, steps, step, out, lanes)
+
+
+@kernel()
+def _add_values(values, table, place, count):
+    for r in range(u8(count)):
+        table[place, r] += values[r]
 
 
 @kernel()
@@ -80,16 +80,17 @@ def hit_rows(limits, rows, places, hits, weights, k0, k1, purpose, numbers, star
 
     limits (n, M): thresholds of the predicted class; rows: the numbers of the rows among all.
     """
-    words = np.empty((4, numbers.size), np.uint32)
-    above = np.empty(numbers.size + STEP, np.uint32)
-    quad = -1
+    words = np.empty((4, numbers.size + LANES), np.uint32)
+    values, steps = np.empty(numbers.size + LANES, np.int32), np.empty(1, np.int32)
+    quad, members = -1, limits.shape[1]
     for i in range(start, stop):
         if rows[i] >> 2 != quad:
             quad = rows[i] >> 2
             draw_words(k0, k1, purpose, quad, numbers, words)
-        spread(limits, i, starts, owner, above)
+        steps[0] = -weights[i]
+        follow(words, rows[i] & 3, limits, i * members, 1, 1, owner, starts, weights[i], steps, 0, values)
         for b in range(places.shape[0]):
-            _add_below(words, rows[i] & 3, above, weights[i], table, places[b, i])
+            _add_values(values, table, places[b, i], numbers.size)
             table[places[b, i], numbers.size] += weights[i] * hits[i]
 
 
@@ -101,20 +102,6 @@ def _exponentials(x, top, e):
 
 
 @kernel()
-def sum_of(e, lanes):
-    """Σe in an order that no compiler changes: in lanes, then across."""
-    for j in range(STEP):
-        lanes[j] = 0
-    for base in range(u8(0), u8(e.size), u8(STEP)):
-        for j in range(u8(STEP)):
-            lanes[j] += e[base + j]
-    total = lanes[0]
-    for j in range(1, STEP):
-        total += lanes[j]
-    return total
-
-
-@kernel()
 def _add_scaled(e, scale, total):
     for k in range(e.size):
         e[k] *= scale
@@ -123,112 +110,104 @@ def _add_scaled(e, scale, total):
 
 
 @kernel()
-def _member_row(z, m, i, is_probs, buffer, e, lanes, total):
+def _member_row(z, m, i, is_probs, buffer, e, total):
     """The probabilities of row i by member m in e, added to `total`."""
-    pad(z[m], i, buffer, 0)
+    for k in range(z.shape[2]):
+        buffer[0, k] = z[m, i, k]
     if is_probs:
         for k in range(e.size):
             e[k] = buffer[0, k]
     else:
         _exponentials(buffer, row_top(buffer, 0), e)
-    _add_scaled(e, like(e[0], 1) / sum_of(e, lanes), total)
+    _add_scaled(e, like(e[0], 1) / sum_in_order(e), total)
 
 
 @kernel()
-def _widths(p, predicted, out, m):
-    """⌊p·2³¹⌋ of every class but the predicted one."""
-    for k in range(u8(out.shape[1])):
-        out[m, k] = u4(p[k] * like(p[k], 2147483648.0))
-    out[m, predicted] = 0
+def _widths(p, out, m):
+    for k in range(u8(out.shape[1] - 1)):
+        out[m, k + u8(1)] = u4(p[k] * like(p[k], 2147483648.0))
 
 
 @kernel()
-def _accumulate(p, predicted, limit, sums, m):
+def _accumulate(p, predicted, limit, below, m):
     """Running sums of the widths from `limit`; the last class that has a width takes what rounding leaves.
 
     Where none has one, the most probable of the other classes takes all.
     """
-    _widths(p, predicted, sums, m)
-    run, last = limit, -1
-    for k in range(sums.shape[1]):
-        last = k if sums[m, k] > 0 else last
-        run = u4(run + sums[m, k])
-        sums[m, k] = run
-    if last < 0:
-        last = 0 if predicted > 0 else 1
-        for k in range(sums.shape[1]):
-            last = k if k != predicted and p[k] > p[last] else last
-    for k in range(last, sums.shape[1]):
-        sums[m, k] = ONE
+    _widths(p, below, m)
+    below[m, 0], below[m, predicted + 1] = limit, 0
+    run, last = limit, 0
+    for k in range(1, below.shape[1]):
+        last = k if below[m, k] > 0 else last
+        run = u4(run + below[m, k])
+        below[m, k] = run
+    if last == 0:
+        last = 1 if predicted > 0 else 2
+        for k in range(1, below.shape[1]):
+            last = k if k != predicted + 1 and p[k - 1] > p[last - 1] else last
+    for k in range(last, below.shape[1]):
+        below[m, k] = ONE
 
 
 @kernel()
-def read_row(z, i, is_probs, averaged, limits, predicted, edges, sums, mean, buffer, e, lanes):
-    """Running sums of every member that draws, or of the average, and the averaged prediction."""
+def read_row(z, i, is_probs, averaged, limits, predicted, edges, below, mean, buffer, e):
+    """The limits of words of every member that draws, or of the average, and the averaged prediction.
+
+    below[m, 0] is the threshold of the predicted class, below[m, k + 1] the running sum up to class k.
+    """
     for k in range(mean.size):
         mean[k] = 0
     for m in range(z.shape[0]):
-        _member_row(z, m, i, is_probs, buffer, e, lanes, mean)
+        _member_row(z, m, i, is_probs, buffer, e, mean)
         if not averaged and edges[m + 1] > edges[m]:
-            _accumulate(e, predicted, limits[i, m], sums, m)
+            _accumulate(e, predicted, limits[i, m], below, m)
     share = like(mean[0], 1.0 / z.shape[0])
     for k in range(mean.size):
         mean[k] *= share
     if averaged:
-        _accumulate(mean, predicted, limits[i, 0], sums, 0)
+        _accumulate(mean, predicted, limits[i, 0], below, 0)
 
 
 # --------------------------------------------------------------------------------------------- labels
 @kernel()
-def _count_above(words, lane, above, labels):
-    for r in range(u8(labels.size)):
-        labels[r] += i4(words[lane, r] >= above[r])
+def labels_by_steps(words, lane, below, predicted, starts, owner, steps, labels):
+    """The label of each lane: from the predicted class to class 0, and one further with each running sum."""
+    steps[0] = -predicted
+    for k in range(1, below.shape[1]):
+        steps[k] = 1
+    count, stride = below.shape[1] - 1, below.shape[1]
+    follow(words, lane, below, 0, stride, count, owner, starts, i4(predicted), steps, 0, labels)
 
 
 @kernel()
-def _put_hits(words, lane, above, predicted, labels):
-    for r in range(u8(labels.size)):
-        labels[r] = predicted if words[lane, r] < above[r] else labels[r]
-
-
-@kernel()
-def labels_by_counting(words, lane, limits, i, predicted, starts, owner, turned, above, labels):
-    """The label of each lane: how many running sums lie at or below its word."""
-    for r in range(labels.size):
-        labels[r] = 0
-    for k in range(turned.shape[0] - 1):
-        spread(turned, k, starts, owner, above)
-        _count_above(words, lane, above, labels)
-    spread(limits, i, starts, owner, above)
-    _put_hits(words, lane, above, i4(predicted), labels)
-
-
-@kernel()
-def _first_above(sums, m, word):
+def _first_above(below, m, word):
     """The first class whose running sum lies above the word; there is one."""
-    first, left = u8(0), u8(sums.shape[1])
+    first, left = u8(0), u8(below.shape[1] - 1)
     while left > u8(1):
         half = left >> u8(1)
-        first += half if sums[m, first + half - u8(1)] <= word else u8(0)
+        first += half if below[m, first + half] <= word else u8(0)
         left -= half
     return i4(first)
 
 
 @kernel()
-def labels_by_bisection(words, lane, limits, i, predicted, sums, edges, labels):
-    """The same by bisection."""
+def labels_by_bisection(words, lane, below, predicted, edges, labels):
+    """The same for many classes."""
     for m in range(edges.size - 1):
-        limit = limits[i, m]
         for r in range(edges[m], edges[m + 1]):
             word = words[lane, r]
-            labels[r] = i4(predicted) if word < limit else _first_above(sums, m, word)
+            labels[r] = i4(predicted) if word < below[m, 0] else _first_above(below, m, word)
 
 
 @kernel()
-def turn(sums, turned):
-    for m in range(sums.shape[0]):
-        for k in range(sums.shape[1]):
-            turned[k, m] = sums[m, k]
+def room(z, is_probs):
+    """A row of impossible classes, and room for probabilities and their sum."""
+    classes = z.shape[2]
+    width = padded_width(classes) if classes < PAD_BELOW else (classes + LANES - 1) // LANES * LANES
+    buffer = np.empty((1, width), z.dtype)
+    for k in range(width):
+        buffer[0, k] = 0 if is_probs else -np.inf
+    return buffer, np.zeros(width, z.dtype), np.zeros(width, z.dtype)
 
 
 @kernel()
@@ -236,28 +215,20 @@ def draw_rows(
     z, is_probs, averaged, limits, predicted, k0, k1, purpose, first, numbers, edges, starts, owner, out, start, stop
 ):
     """out[i, lane] = the label of row i; the number of row 0 among all is `first`."""
-    classes, width = z.shape[2], (z.shape[2] + STEP - 1) // STEP * STEP
-    buffer, e, mean, lanes = room(z, is_probs, width)
-    sums, turned = np.empty((edges.size - 1, classes), np.uint32), np.empty((classes, edges.size - 1), np.uint32)
-    words, above = np.empty((4, numbers.size), np.uint32), np.empty(numbers.size + STEP, np.uint32)
+    classes = z.shape[2]
+    buffer, e, mean = room(z, is_probs)
+    below, steps = np.empty((edges.size - 1, classes + 1), np.uint32), np.empty(classes + 1, np.int32)
+    words, labels = np.empty((4, numbers.size + LANES), np.uint32), np.empty(numbers.size + LANES, np.int32)
     quad = -1
     for i in range(start, stop):
+        lane = (first + i) & 3
         if (first + i) >> 2 != quad:
             quad = (first + i) >> 2
             draw_words(k0, k1, purpose, quad, numbers, words)
-        read_row(z, i, is_probs, averaged, limits, predicted[i], edges, sums, mean, buffer, e, lanes)
-        lane = (first + i) & 3
+        read_row(z, i, is_probs, averaged, limits, predicted[i], edges, below, mean, buffer, e)
         if classes <= NARROW:
-            turn(sums, turned)
-            labels_by_counting(words, lane, limits, i, predicted[i], starts, owner, turned, above, out[i])
+            labels_by_steps(words, lane, below, predicted[i], starts, owner, steps, labels)
         else:
-            labels_by_bisection(words, lane, limits, i, predicted[i], sums, edges, out[i])
-
-
-@kernel()
-def room(z, is_probs, width):
-    """A row of impossible classes, room for probabilities and their sum, and lanes."""
-    buffer = np.empty((1, width), z.dtype)
-    for k in range(width):
-        buffer[0, k] = 0 if is_probs else -np.inf
-    return buffer, np.zeros(width, z.dtype), np.zeros(width, z.dtype), np.zeros(STEP, z.dtype)
+            labels_by_bisection(words, lane, below, predicted[i], edges, labels)
+        for r in range(numbers.size):
+            out[i, r] = labels[r]
