@@ -1,5 +1,6 @@
 """One check: p-values of replicates and of laws, against their definitions and against each other."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibrant.checks.check import Check
+from calibrant.checks.check import Check, nearest_member
 from calibrant.checks.laws import Lattice, Mixture, Replicates
 
 NUMBERS = st.integers(-5, 5).map(float)
@@ -116,3 +117,19 @@ def test_the_p_value_for_many_groups_is_never_zero():
     found = Check.of(Replicates(9.0, np.arange(5.0)), 5, 0.5)
     assert found.two_sided == 0.0
     assert found.test_p == pytest.approx(2 / 6)
+
+
+def test_a_value_between_the_members_is_told():
+    """Two members expect 0 and 10; 5 lies within the replicates, and neither expects it."""
+    rng = np.random.default_rng(3)
+    source = np.arange(400) % 2
+    values = 10.0 * source + rng.normal(size=400)
+    for observed, distance in ((5.0, 5.0), (0.5, 0.5), (12.0, 2.0)):
+        law = Replicates(observed, values)
+        assert nearest_member(law, source, 2) == pytest.approx(distance, rel=0.15)
+        found = dataclasses.replace(Check.of(law, 1, 0.5), nearest=nearest_member(law, source, 2))
+        assert found.between == (observed == 5.0)
+    exact = Mixture(5.0, np.array([0.0, 10.0]), np.ones(2), np.zeros(2))
+    assert nearest_member(exact, source, 2) == 5.0
+    assert math.isnan(nearest_member(Replicates(5.0, values[:10]), source[:10], 2))
+    assert math.isnan(nearest_member(Replicates(5.0, values), source, 1))

@@ -28,7 +28,8 @@ def test_observed_expected_and_direction(check, said):
 @pytest.mark.parametrize(("key", "check", "meaning"), [
     ("accuracy", LOW, "right less often"), ("accuracy", HIGH, "right more often"),
     ("nll", HIGH, "worse than it believes"), ("brier", LOW, "better than it believes"),
-    ("picp(level=0.9)", LOW, "hold less"), ("ece(bins=5)", HIGH, "further off"), ("calibration_error", LOW, "fit better"),
+    ("picp(level=0.9)", LOW, "hold less"), ("ece(bins=5)", HIGH, "further off"),
+    ("calibration_error", LOW, "fit better"),
 ])  # fmt: skip
 def test_what_a_surprise_means(key, check, meaning):
     assert meaning in sentence(key, check)

@@ -18,7 +18,8 @@ INPUTS = {
     "classes": cal.Classification.from_logits(LOGITS, (LOGITS[0] + RNG.gumbel(size=(60, 3))).argmax(1),
                                               columns={"site": SITE}),
     "binary": cal.Classification.from_logits(LOGITS[..., :1], RNG.integers(0, 2, 60), columns={"site": SITE}),
-    "judged": cal.Judged.from_confidence(1 / (1 + np.exp(-LOGITS[..., 0])), RNG.random(60) < 0.6, columns={"site": SITE}),
+    "judged": cal.Judged.from_confidence(1 / (1 + np.exp(-LOGITS[..., 0])), RNG.random(60) < 0.6,
+                                         columns={"site": SITE}),
     "gaussian": cal.Regression.from_gaussian(MEANS, np.full((3, 60), 1.1), Y, columns={"site": SITE}),
     "samples": cal.Regression.from_samples(RNG.normal(size=(15, 60)) + MEANS[0], Y, columns={"site": SITE}),
 }  # fmt: skip

@@ -27,6 +27,10 @@ OUTERMOST = 1.0 / 1001.0
 """The level that stands for the smallest of 1000 replicates where a law is known: it has no smallest value."""
 EQUAL = 1e-12
 """By what share values of a law may differ and be the same value."""
+FAR = 3.0
+"""Standard deviations beyond which a member by itself does not expect a value."""
+FEWEST_EACH = 8
+"""Replicates of a member from which its own law is guessed."""
 AS_EXPECTED, LOWER, HIGHER, UNKNOWN = "as expected", "lower", "higher", "undefined"
 
 
@@ -61,6 +65,11 @@ class Check:
     method: str = "sampled"
     undefined: int = 0
     """Replicates on which the statistic has no value; they are left out."""
+    nearest: float = math.nan
+    """How many standard deviations of its own law the nearest member is away; NaN of one law, or of few draws each.
+
+    A value between the laws of two members lies within the replicates, though neither member expects it.
+    """
     q_value: float = math.nan
     """Of a group: the two-sided p-value, corrected for the number of groups (Benjamini & Hochberg 1995)."""
 
@@ -88,6 +97,11 @@ class Check:
         known = self.draws - self.undefined
         tail = min(self.mid_p, 1.0 - self.mid_p) * known
         return min(1.0, 2.0 * (tail + 1.0) / (known + 1.0))
+
+    @property
+    def between(self) -> bool:
+        """Whether the value lies within the replicates, and yet no member by itself expects it."""
+        return self.passed_interval is True and self.nearest > FAR
 
     # ------------------------------------------------------------------------------------------ from laws
     @classmethod
@@ -243,3 +257,27 @@ class _MixtureShape:
             below, ties = self.below(middle)
             low, high = (middle, high) if below + ties < level else (low, middle)
         return high
+
+
+# ---------------------------------------------------------------------------------------------- single members
+def nearest_member(law: Law, source: np.ndarray, members: int) -> float:
+    """The smallest |T − mean_m|/sd_m over the members; source (R,): the member of each replicate."""
+    if members == 1 or not math.isfinite(law.observed):
+        return math.nan
+    if isinstance(law, Replicates) and len(law.values) == len(source):
+        counts = np.bincount(source, minlength=members)
+        if counts.min() < FEWEST_EACH or not np.isfinite(law.values).all():
+            return math.nan
+        mean = np.bincount(source, law.values, members) / counts
+        squares = np.bincount(source, (law.values - mean[source]) ** 2, members)
+        return _nearest(law.observed, mean, np.sqrt(squares / (counts - 1)))
+    if isinstance(law, Mixture) and len(law.mean) == members:
+        return _nearest(law.observed, law.mean, law.sd)
+    return math.nan
+
+
+def _nearest(observed: float, mean: np.ndarray, sd: np.ndarray) -> float:
+    away = np.abs(observed - mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = np.where(away <= EQUAL * np.abs(mean), 0.0, away / sd)
+    return float(far.min()) if np.isfinite(far.min()) else math.nan

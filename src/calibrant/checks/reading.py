@@ -66,7 +66,9 @@ def sentence(key: str, check: Check, rule: str = INTERVAL) -> str:
     low, high = (check.q025, check.q975) if rule == INTERVAL else (check.min, check.max)
     expected = f"{digits(low)} to {digits(high)}"
     if found == AS_EXPECTED:
-        return f"{key}: {digits(check.observed)} was observed, and the model expected {expected}: no surprise"
+        between = f", but it lies between the members, the nearest {check.nearest:.1f} standard deviations away"
+        said = f"{key}: {digits(check.observed)} was observed, and the model expected {expected}: no surprise"
+        return said + between * check.between
     side = "more" if found == HIGHER else "less"
     name = key.partition("(")[0]
     meaning = MEANING.get((name, found), "")

@@ -15,7 +15,7 @@ from calibrant.evaluation.wording import number, span, title
 FIELDS = (
     "observed", "n", "p_value", "mid_p", "two_sided", "randomised", "se", "mean", "sd", "min", "q025", "q05", "q25",
     "q50", "q75", "q95", "q975", "max", "sharpness", "passed_range", "passed_interval", "draws", "method", "undefined",
-    "q_value",
+    "nearest", "q_value",
 )  # fmt: skip
 CHECK_HEADS = ("input", "by", "group", "members", "statistic", *FIELDS)
 MARK = " *"

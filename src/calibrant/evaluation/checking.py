@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.checks.check import Check
+from calibrant.checks.check import Check, nearest_member
 from calibrant.checks.class_replicates import ClassReplicates
 from calibrant.checks.engine import Engine
 from calibrant.checks.exact_classes import ExactClasses
 from calibrant.checks.exact_regression import ExactGaussians
 from calibrant.checks.gaussian_replicates import GaussianReplicates
 from calibrant.checks.generic import Generic
-from calibrant.checks.plan import EXACT, Plan, Targets
+from calibrant.checks.laws import Law
+from calibrant.checks.plan import BAYESIAN, EXACT, Plan, Targets
 from calibrant.checks.sample_replicates import SampleReplicates
 from calibrant.checks.statistics import Statistic
 from calibrant.errors import NotApplicable, UsageError
@@ -188,8 +189,13 @@ class OneCheck:
         out = []
         for k, size in enumerate(sizes):
             found = {key: law for of_engine in laws for key, law in of_engine[k].items()}
-            out.append({s.key: Check.of(found[s.key], size, self._place(plan, k, s.key)) for s in self.statistics})
+            out.append({s.key: self._check(plan, k, s.key, found[s.key], size) for s in self.statistics})
         return out
+
+    def _check(self, plan: Plan, target: int, key: str, law: Law, size: int) -> Check:
+        found = Check.of(law, size, self._place(plan, target, key))
+        members = plan.members if plan.reading == BAYESIAN else 1
+        return replace(found, nearest=nearest_member(law, plan.source, members))
 
     def _place(self, plan: Plan, target: int, key: str) -> float:
         """The U of a randomised p-value: its own for each statistic, reading and group, by name and not by order."""
