@@ -106,6 +106,26 @@ def test_a_function_sees_the_labels_that_metrics_see():
         assert getattr(found["many"], name) == getattr(found["right"], name)
 
 
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("kind", ["logits", "log_probs", "probs", "one logit"])
+def test_a_function_is_shown_probabilities(members, kind):
+    p = ensemble(n=40, members=members)
+    logits = p.scores[..., :1] if kind == "one logit" else p.scores
+    odds = np.exp(np.concatenate([0 * logits, logits], axis=2) if kind == "one logit" else logits)
+    probs = odds / odds.sum(axis=2, keepdims=True)
+    if kind in ("log_probs", "probs"):
+        make = getattr(cal.Classification, f"from_{kind}")
+        given = make(np.log(probs) if kind == "log_probs" else probs, p.labels)
+    else:
+        given = cal.Classification.from_logits(logits, np.minimum(p.labels, logits.shape[2]))
+
+    def highest(labels, predictions):
+        assert predictions.scores.shape == (1, 40, probs.shape[2])
+        return predictions.scores[0].max(axis=1).sum()
+
+    assert cal.check(given, highest, draws=3)["highest"].observed == pytest.approx(probs.mean(axis=0).max(axis=1).sum())
+
+
 def _raises(y, p):
     raise RuntimeError("no\nway")
 

@@ -65,10 +65,12 @@ class Generic:
     def add(self, block: Any, rows: Any, cells: np.ndarray, first: int) -> None:
         """Take in a block: the observed labels first, as replicate number `draws`."""
         judged = _averaged(block)
+        shown = _probabilities(judged) if self.functions else judged
         parts = [np.flatnonzero(np.isin(cells, part)) for part in self.targets.parts]
-        chosen = [(k, _part(judged, rows_in)) for k, rows_in in enumerate(parts) if len(rows_in)]
+        chosen = [(k, _part(judged, some), _part(shown, some)) for k, some in enumerate(parts) if len(some)]
         for number, labels in self._labels(block, rows, first):
-            for k, part in chosen:
+            for k, part, part_shown in chosen:
+                self._call(k, number, part_shown, labels[..., parts[k]])
                 self._measure(k, number, part, labels[..., parts[k]])
 
     def _labels(self, block: Any, rows: Any, first: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -80,9 +82,11 @@ class Generic:
             numbers = np.arange(start, min(start + step, self.plan.draws))
             yield numbers, draw(block, rows, self.plan, numbers, first)
 
-    def _measure(self, k: int, numbers: np.ndarray, part: Any, labels: np.ndarray) -> None:
+    def _call(self, k: int, numbers: np.ndarray, part: Any, labels: np.ndarray) -> None:
         for key, statistic in self.functions.items():
             self.values[key][k, numbers] = _called(statistic, labels, part)
+
+    def _measure(self, k: int, numbers: np.ndarray, part: Any, labels: np.ndarray) -> None:
         for number, given in zip(numbers.tolist(), labels, strict=True) if self.specs else ():
             found = self.held.get((k, number)) or Accumulated.of(list(self.specs.values()), part)
             found.add(_record(part, given, list(self.specs.values())), spread=False)
@@ -110,6 +114,20 @@ def _averaged(block: Any) -> Any:
     if isinstance(block, Judged):
         return replace(block.average(), correct=None)
     return replace(block, y=None)
+
+
+def _probabilities(judged: Any) -> Any:
+    """The same with probabilities (1, N, C) for scores, whatever they came as: functions need not tell kinds apart."""
+    if not isinstance(judged, Classification):
+        return judged
+    probs = np.concatenate([_as_probs(scores[0], judged.kind) for _, scores in judged.score_blocks()])
+    return replace(judged, kind="probs", scores=probs[None])
+
+
+def _as_probs(scores: np.ndarray, kind: str) -> np.ndarray:
+    scores = scores.astype(np.float64)
+    shares = scores if kind == "probs" else np.exp(scores - scores.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def _part(judged: Any, rows: np.ndarray) -> Any:

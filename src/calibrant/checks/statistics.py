@@ -32,7 +32,8 @@ class Statistic:
     """A statistic T(labels, predictions): labels as observed or replicated, predictions averaged over members.
 
     Of your own: `Statistic(function, name="worst class")`. Labels are class numbers (N,), what came true of a
-    regression, or whether judged answers were right. A vectorised function takes labels (R, N) and returns (R,).
+    regression, or whether judged answers were right. `predictions.scores[0]` of a classification are probabilities
+    (N, C), whatever they came as. A vectorised function takes labels (R, N) and returns (R,).
     """
 
     function: Function | None = None
