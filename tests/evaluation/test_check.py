@@ -126,6 +126,16 @@ def test_a_function_is_shown_probabilities(members, kind):
     assert cal.check(given, highest, draws=3)["highest"].observed == pytest.approx(probs.mean(axis=0).max(axis=1).sum())
 
 
+def test_a_function_has_as_many_replicates_as_there_are_joint_draws():
+    rng = np.random.default_rng(0)
+    p = cal.Regression.from_samples(rng.normal(size=(30, 20)), rng.normal(size=20))
+    found = cal.check(p, [lambda y, q: y[0], "mean"], draws=100)
+    first = found["<lambda>"]
+    assert first.draws == found["mean"].draws == 30
+    assert first.p_value == pytest.approx((p.samples[:, 0] < p.y[0]).mean())
+    assert found.results[0].independent["<lambda>"].draws == 100
+
+
 def _raises(y, p):
     raise RuntimeError("no\nway")
 

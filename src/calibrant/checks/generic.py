@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.checks.draws import draw_outcomes
+from calibrant.checks.draws import draw_outcomes, replicates_of
 from calibrant.checks.labels import draw_labels
 from calibrant.checks.laws import Law, Replicates
 from calibrant.checks.plan import Plan, Targets
@@ -39,7 +39,8 @@ class Generic:
         self.plan, self.targets, self.example = plan, targets, example
         self.specs = {s.key: s.spec for s in statistics if s.spec is not None}
         self.functions = {s.key: s for s in statistics if s.spec is None}
-        shape = (len(targets.parts), plan.draws + 1)
+        self.draws = replicates_of(example, plan) if isinstance(example, Regression) else plan.draws
+        shape = (len(targets.parts), self.draws + 1)
         self.values = {s.key: np.full(shape, np.nan) for s in statistics}
         self.held: dict[tuple[int, int], Accumulated] = {}
         if not plan.whole:
@@ -75,11 +76,11 @@ class Generic:
 
     def _labels(self, block: Any, rows: Any, first: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Numbers of replicates and their labels (R, n), the observed ones first."""
-        yield np.array([self.plan.draws]), _observed(block)[None]
+        yield np.array([self.draws]), _observed(block)[None]
         draw = draw_outcomes if isinstance(block, Regression) else draw_labels
         step = max(1, BATCH // block.n)
-        for start in range(0, self.plan.draws, step):
-            numbers = np.arange(start, min(start + step, self.plan.draws))
+        for start in range(0, self.draws, step):
+            numbers = np.arange(start, min(start + step, self.draws))
             yield numbers, draw(block, rows, self.plan, numbers, first)
 
     def _call(self, k: int, numbers: np.ndarray, part: Any, labels: np.ndarray) -> None:
