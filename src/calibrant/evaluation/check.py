@@ -142,7 +142,7 @@ def _is_cell(group: Group, cells: tuple[str, str] | None) -> bool:
 
 def _result(one: OneCheck, found: list[list[dict[str, Check]]], groups: list[Group], members: str, rule: str) -> Result:
     first, second = found[0][0], found[1][0] if len(found) > 1 else {}
-    said = reading_of(first, second, one.plans[0].reading, one.checked.example.members, rule)
+    said = reading_of(first, second, one.plans[0].reading, rule)
     return Result(
         one.checked.name,
         {},
