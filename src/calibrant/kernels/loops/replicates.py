@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.kernels.jit import kernel
 from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, like
 from calibrant.kernels.loops.philox import philox
-from calibrant.kernels.loops.softmax import PAD_BELOW, padded_width, row_top
+from calibrant.kernels.loops.softmax import row_top
 from calibrant.kernels.loops.vectors import LANES, add_steps, sum_in_order
 
 u4 = np.uint32
@@ -203,7 +203,7 @@ def labels_by_bisection(words, lane, below, predicted, edges, labels):
 def room(z, is_probs):
     """A row of impossible classes, and room for probabilities and their sum."""
     classes = z.shape[2]
-    width = padded_width(classes) if classes < PAD_BELOW else (classes + LANES - 1) // LANES * LANES
+    width = (classes + LANES - 1) // LANES * LANES
     buffer = np.empty((1, width), z.dtype)
     for k in range(width):
         buffer[0, k] = 0 if is_probs else -np.inf
