@@ -28,6 +28,8 @@ from calibrant.predictions import Judged
 from calibrant.scores import proper
 
 GAPS, SCORES, TABLES = frozenset({"ece", "mce", "tce"}), ("nll", "brier"), frozenset({"class_frequency", "confusion"})
+MOST_POWER = 4.0
+"""Power of gaps up to which the law of their sum is smooth enough for a grid."""
 SURE = 1e-9
 """Standard deviation of a mean score under which no label was in doubt."""
 ROUNDING = 1e-6
@@ -67,6 +69,7 @@ class ExactClasses:
             statistic.name in GAPS
             and statistic.options.get("of", "top") == "top"
             and not statistic.options.get("debias")
+            and float(statistic.options.get("p", 1.0)) <= MOST_POWER
         )
         return counted and example.weights is None
 

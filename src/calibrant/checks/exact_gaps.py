@@ -32,6 +32,8 @@ ACCURACY = 1e-4
 FIRST_STEP = 0.035
 """The first step of a grid, in standard deviations of the sum, for one bin."""
 MOST_STEPS = 1 << 17
+USELESS = 0.7
+"""Share of the error that half the step must at least take away to be tried again: laws may have lumps."""
 AT_A_TIME = 1 << 20
 """Numbers of a table of members and steps that are transformed at a time."""
 CELLS_A_STEP = 8
@@ -213,25 +215,61 @@ def _on_grid(
     reach = float(sum(term.max() - term.min() for term in terms))
     spread = _spread(terms, chances)
     step = max(2 * FIRST_STEP * spread / np.sqrt(len(terms) + 1.0), 2 * reach / MOST_STEPS)
-    coarse = _convolved(terms, chances, start, step, reach)
+    fine, error = _convolved(terms, chances, start, step, reach), np.inf
     while True:
         step /= 2
-        fine = _convolved(terms, chances, start, step, reach)
-        at = start + 2 * step * np.arange(len(coarse.probability))
-        error = float(np.abs(fine.below(at) - coarse.below(at)).max())
-        if error <= ACCURACY or reach / step * 2 > MOST_STEPS:
+        coarse, fine, before = fine, _convolved(terms, chances, start, step, reach), error
+        error = _grid_error(coarse, fine, len(terms))
+        if error <= ACCURACY or error > USELESS * before or 2 * reach / step > MOST_STEPS:
             break
-        coarse = fine
-    heaviest = float(np.mean(np.prod([chance.max(axis=1) for chance in chances], axis=0)))
-    return _cells(fine, power, observed, total, max(error, heaviest))
+    return _cells(fine, power, observed, total, error + _heaviest(terms, chances, power) / 2)
+
+
+def _grid_error(coarse: _Density, fine: _Density, bins: int) -> float:
+    """By how much P(sum ≤ x) may be off on the finer of two grids.
+
+    Splitting adds a variance of h²/6 for each bin, and straight lines one more: F is off by half of that times f′, and
+    by up to twice as much where f is not smooth. The other estimate is what half the step has changed.
+    """
+    at = coarse.start + coarse.step * np.arange(len(coarse.probability))
+    changed = float(np.abs(fine.below(at) - coarse.below(at)).max())
+    return max(changed, (bins + 1) / 6 * float(np.abs(np.diff(fine.probability, prepend=0.0)).max()))
+
+
+def _heaviest(terms: list[np.ndarray], chances: list[np.ndarray], power: float) -> float:
+    """About how much probability the likeliest value of the sum has, of which a density puts half below it.
+
+    Σ |hits − expected| is a whole number less a sum that depends on the signs alone: many hits share a value.
+    """
+    single = np.mean(np.prod([chance.max(axis=1) for chance in chances], axis=0))
+    if power != 1.0:
+        return float(single)
+    signs, variance = np.ones(len(chances[0])), np.zeros(len(chances[0]))
+    for term, chance in zip(terms, chances, strict=True):
+        split = int(term.argmin()) + 1
+        sides = [(term[:split], chance[:, :split]), (term[split:], chance[:, split:])]
+        mass = np.array([side.sum(axis=1) for _, side in sides])
+        spread = np.array([_variance(side_terms, side) for side_terms, side in sides])
+        likelier = mass.argmax(axis=0)
+        signs *= mass.max(axis=0)
+        variance += spread[likelier, np.arange(len(likelier))]
+    unit = max(float(np.abs(np.diff(term)).max(initial=0.0)) for term in terms)
+    lattice = np.minimum(1.0, unit / np.sqrt(2 * np.pi * np.maximum(variance, unit**2 / (2 * np.pi) + 1e-300)))
+    return float(max(single, np.mean(signs * lattice)))
+
+
+def _variance(term: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """Of a term by each member, given that it is one of these."""
+    share = chance / np.maximum(chance.sum(axis=1, keepdims=True), 1e-300)
+    mean = share @ term
+    return (share * (term - mean[:, None]) ** 2).sum(axis=1)
 
 
 def _spread(terms: list[np.ndarray], chances: list[np.ndarray]) -> float:
     """The least standard deviation of the sum among the members that have any."""
     variance = np.zeros(len(chances[0]))
     for term, chance in zip(terms, chances, strict=True):
-        mean = chance @ term
-        variance += (chance * (term - mean[:, None]) ** 2).sum(axis=1)
+        variance += _variance(term, chance)
     return float(np.sqrt(variance[variance > 0].min())) if variance.any() else 1.0
 
 
@@ -272,5 +310,5 @@ def _cells(density: _Density, power: float, observed: float, total: float, error
     edges = total + width * np.arange(first, last + 1)
     probability = np.diff(density.below(edges))
     values = _root(np.maximum((edges[1:] + edges[:-1]) / 2, 0.0), power)
-    kept = probability > 0.0
-    return Lattice(observed, values[kept], probability[kept] / probability.sum(), error, method="convolution")
+    kept = probability > TAIL
+    return Lattice(observed, values[kept], probability[kept] / probability[kept].sum(), error, method="convolution")
