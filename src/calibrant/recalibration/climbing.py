@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-
-from calibrant.kernels.cholesky import is_positive, solve_positive
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 WIDEST = float(np.log(64.0))
 """Variables lie within ± this: logarithms of numbers in [1/64, 64]."""
@@ -110,7 +109,7 @@ def _newton(at: At, here: Point, damping: float) -> tuple[Point | None, float]:
     curvature, slope = -here.hessian[np.ix_(free, free)], here.gradient[free]
     size, unit = float(np.abs(curvature).max()), np.eye(len(slope))
     for trial in range(60):
-        step = solve_positive(curvature + (FLAT + damping * size) * unit, slope)
+        step = _solved(curvature + (FLAT + damping * size) * unit, slope)
         if step is not None:
             there = _moved(at, here, np.clip(step, -1.0, 1.0))
             if there.better_than(here):
@@ -119,11 +118,21 @@ def _newton(at: At, here: Point, damping: float) -> tuple[Point | None, float]:
     return None, damping
 
 
+def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """x with matrix·x = right, or None where the symmetric matrix is not positive definite."""
+    if not len(right):
+        return right
+    try:
+        return cho_solve(cho_factor(matrix, lower=True), right)
+    except LinAlgError:
+        return None
+
+
 def _off_saddle(at: At, here: Point) -> Point | None:
     """A higher point along the direction of most positive curvature, where there is one (members that are alike)."""
     free = here.free
     hessian = here.hessian[np.ix_(free, free)]
-    if is_positive(RISING * np.eye(len(hessian)) - hessian):
+    if _solved(RISING * np.eye(len(hessian)) - hessian, np.zeros(len(hessian))) is not None:
         return None
     direction = np.linalg.eigh(hessian)[1][:, -1]
     for length in (0.5, 0.1, 0.02):
