@@ -25,7 +25,7 @@ BINS = peers.BINS
 DRAWS = 1000
 HITS, SCORES = ["accuracy", "ece"], ["nll", "brier"]
 LOOP, NUMPY, HITS_ONLY = "torchmetrics, loop", "NumPy, labels", "NumPy, hits alone"
-ONE_PASS = "the pass over the members"
+RECORD = "the pass over the members"
 SLOW = (LOOP,)
 """It takes seconds, and has nothing to warm up."""
 
@@ -52,8 +52,8 @@ def workloads(threads: int, quick: bool) -> Iterator[tuple[str, Contestants, str
         logits, labels = member_logits(10, *SIZES["C"])
         predictions = cal.Classification.from_logits(logits, labels)
         ours = {"calibrant": checked(logits, labels, [*HITS, *SCORES], threads)}
-        one = {ONE_PASS: lambda: rows_of(predictions, threads=threads)}
-        yield f"check of all four, {DRAWS} replicates, M = 10, C", ours | one, "at most 10x the pass", (ONE_PASS,)
+        one = {RECORD: lambda: rows_of(predictions, threads=threads)}
+        yield f"check of all four, {DRAWS} replicates, M = 10, C", ours | one, "at most 10x the pass", (RECORD,)
 
 
 def checked(logits: np.ndarray, labels: np.ndarray, wanted: list[str], threads: int) -> Callable[[], object]:
