@@ -128,7 +128,7 @@ def _grouping(checked: Checked, column: str) -> Grouping:
             f"by {show(name)}",
             expected="groups that were known before the labels",
             came="rows would be chosen by what is being checked",
-            do=f"use --by {PREDICTED}, or a column of the inputs",
+            do=f"use --by {PREDICTED}, or a column of the inputs" if name == "labels" else "use a column of the inputs",
         )
     if grouped_by(checked, column):
         return Grouping(PREDICTED, list(range(checked.example.classes)), np.zeros(0, np.int64))
