@@ -136,6 +136,30 @@ def test_a_function_has_as_many_replicates_as_there_are_joint_draws():
     assert found.results[0].independent["<lambda>"].draws == 100
 
 
+@pytest.mark.parametrize("reading", ["bayesian", "independent"])
+def test_functions_of_samples_are_judged_as_metrics_are(reading):
+    """A draw that stands for the outcomes is judged by the other draws and what was observed."""
+    rng = np.random.default_rng(1)
+    p = cal.Regression.from_samples(rng.normal(size=(12, 25)), rng.normal(size=25), columns={"half": np.arange(25) % 2})
+
+    def crps(y, q):
+        assert q.y is None
+        return cal.measure(cal.Regression.from_samples(q.samples, y), "crps")["crps"]
+
+    found = cal.check(p, [crps, "crps", "mae"], draws=40, members=reading, by="half")
+    for checks in (found.results[0].checks, *(g.checks for g in found.results[0].groups)):
+        for name in ("observed", "p_value", "mean", "q05", "max"):
+            assert getattr(checks["crps#2"], name) == pytest.approx(getattr(checks["crps"], name), abs=1e-9)
+    if reading == "bayesian":
+        values = []
+        for j in range(12):
+            others = p.samples.copy()
+            others[j] = p.y
+            values.append(cal.measure(cal.Regression.from_samples(others, p.samples[j]), "mae")["mae"])
+        assert found["mae"].mean == pytest.approx(np.mean(values))
+        assert found["mae"].p_value == pytest.approx(np.mean(values < np.float64(found["mae"].observed)))
+
+
 def _raises(y, p):
     raise RuntimeError("no\nway")
 

@@ -1,7 +1,8 @@
 """Any statistic at all: labels are replicated, and the statistic is computed anew on each set of them.
 
-Metrics of the registry go through their accumulators, functions are called. Of an input that comes in one block the
-replicates go by one after another, and memory is that of one; of a stream each replicate has its own accumulators.
+Metrics of the registry go through their accumulators, functions are called. Replicates of samples are judged by the
+samples that are left, as in `SampleReplicates`. Of an input that comes in one block the replicates go by one after
+another, and memory is that of one; of a stream each replicate has its own accumulators.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.checks.draws import draw_outcomes, replicates_of
+from calibrant.checks.draws import draw_outcomes, judges_of, replicates_of
 from calibrant.checks.labels import draw_labels
 from calibrant.checks.laws import Law, Replicates
 from calibrant.checks.plan import Plan, Targets
@@ -65,20 +66,25 @@ class Generic:
     # ---------------------------------------------------------------------------------------------- rows
     def add(self, block: Any, rows: Any, cells: np.ndarray, first: int) -> None:
         """Take in a block: the observed labels first, as replicate number `draws`."""
-        judged = _averaged(block)
-        shown = _probabilities(judged) if self.functions else judged
         parts = [np.flatnonzero(np.isin(cells, part)) for part in self.targets.parts]
-        chosen = [(k, _part(judged, some), _part(shown, some)) for k, some in enumerate(parts) if len(some)]
-        for number, labels in self._labels(block, rows, first):
-            for k, part, part_shown in chosen:
-                self._call(k, number, part_shown, labels[..., parts[k]])
-                self._measure(k, number, part, labels[..., parts[k]])
+        judges = self._judges(_averaged(block), parts)
+        for numbers, labels in self._labels(block, rows, first):
+            if _has_samples(block) and numbers[0] < self.draws:
+                judges = self._judges(judges_of(block, self.plan, int(numbers[0]), first), parts)
+            for k, part, shown in judges:
+                self._call(k, numbers, shown, labels[..., parts[k]])
+                self._measure(k, numbers, part, labels[..., parts[k]])
+
+    def _judges(self, judged: Any, parts: list[np.ndarray]) -> list[tuple[int, Any, Any]]:
+        """Of each target that has rows: the predictions that labels are judged by, and what functions see of them."""
+        shown = _probabilities(judged) if self.functions else judged
+        return [(k, _part(judged, some), _part(shown, some)) for k, some in enumerate(parts) if len(some)]
 
     def _labels(self, block: Any, rows: Any, first: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Numbers of replicates and their labels (R, n), the observed ones first."""
         yield np.array([self.draws]), _observed(block)[None]
         draw = draw_outcomes if isinstance(block, Regression) else draw_labels
-        step = max(1, BATCH // block.n)
+        step = 1 if _has_samples(block) else max(1, BATCH // block.n)
         for start in range(0, self.draws, step):
             numbers = np.arange(start, min(start + step, self.draws))
             yield numbers, draw(block, rows, self.plan, numbers, first)
@@ -115,6 +121,11 @@ def _averaged(block: Any) -> Any:
     if isinstance(block, Judged):
         return replace(block.average(), correct=None)
     return replace(block, y=None)
+
+
+def _has_samples(block: Any) -> bool:
+    """Whether every replicate is judged by samples of its own."""
+    return isinstance(block, Regression) and block.samples is not None
 
 
 def _probabilities(judged: Any) -> Any:
