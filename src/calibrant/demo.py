@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from calibrant.errors import WriteError, plain
+from calibrant.evaluation.check import check
 from calibrant.evaluation.evaluate import Progress, evaluate
 from calibrant.evaluation.result import Evaluation
 from calibrant.predictions.files.reading import read
@@ -15,6 +16,7 @@ from calibrant.reporting.page import write_page
 
 FOLDER = Path(__file__).parent / "demo_data"
 TITLE = "Calibrant demo: 20 networks on handwritten digits"
+CHECKS = "Calibrant demo: is it what 20 networks expect?"
 
 
 def demo_path(name: str) -> Path:
@@ -22,8 +24,8 @@ def demo_path(name: str) -> Path:
     return FOLDER / f"digits_{name}.npz"
 
 
-def run_demo(out: Path, progress: Progress | None = None) -> tuple[Evaluation, list[Path]]:
-    """Evaluate the test digits, their shifted copies by severity, and the glyphs; write JSON and page."""
+def run_demo(out: Path, progress: Progress | None = None) -> tuple[Evaluation, Evaluation, list[Path]]:
+    """Evaluate the test digits, their shifted copies by severity, and the glyphs; check the digits; write it all."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -52,8 +54,12 @@ def run_demo(out: Path, progress: Progress | None = None) -> tuple[Evaluation, l
         results=tuple(result for part in parts for result in part.results),
         warnings=tuple(note for part in parts for note in part.warnings),
     )
+    digits = {"ensemble, clean digits": read(demo_path("test")), "ensemble, shifted digits": shifted}
+    checks = check(digits, progress=progress)
     files = [
         evaluation.save(out / "evaluation.json"),
         write_page(evaluation, out / "report.html", TITLE),
+        checks.save(out / "checks.json"),
+        write_page(checks, out / "checks.html", CHECKS),
     ]
-    return evaluation, files
+    return evaluation, checks, files

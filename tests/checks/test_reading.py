@@ -64,6 +64,16 @@ def test_which_reading_the_data_support(ours, theirs, supported):
     assert word.lower() in found.lines[-1].lower()
 
 
+def test_a_close_call_speaks_against_neither_reading():
+    close = at(979.0)
+    assert not close.passed()
+    found = reading_of({"ece": IN}, {"ece": close}, "bayesian")
+    assert found.supported == "both"
+    assert "miscalibrated, in a close call" in found.lines[1]
+    assert "close calls among them" in found.lines[-1]
+    assert reading_of({"ece": IN}, {"ece": HIGH}, "bayesian").supported == "bayesian"
+
+
 def test_one_reading_alone_supports_nothing():
     found = reading_of({"ece": IN}, {}, "independent")
     assert found.supported is None

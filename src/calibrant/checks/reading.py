@@ -106,6 +106,7 @@ def calibration_alone(
     if UNKNOWN in (model, alone):
         return None
     verdict = "calibrated" if alone == AS_EXPECTED else "miscalibrated" if alone == HIGHER else "too well calibrated"
+    verdict += ", in a close call" * (rule == INTERVAL and independent[key].close)
     said = f"calibration error alone ({key}, rows taken for independent) would have called the model {verdict}"
     if alone == HIGHER and model == AS_EXPECTED:
         return f"{said}; one of its members would be off as much, and the model knows it: no ground for mistrust"
@@ -115,16 +116,16 @@ def calibration_alone(
 
 
 def _supported(checks: Mapping[str, Check], independent: Mapping[str, Check], rule: str) -> tuple[str, str]:
-    """Which reading explains every statistic that has a value."""
-    known = [
-        k for k in checks if k in independent and None not in (checks[k].passed(rule), independent[k].passed(rule))
-    ]
-    ours = sum(bool(checks[k].passed(rule)) for k in known)
-    theirs = sum(bool(independent[k].passed(rule)) for k in known)
-    counts = f"{ours} of {len(known)} statistics are as one member for all rows expects (Bayesian), "
-    counts += f"{theirs} as a member for each row expects (independent)"
+    """Which reading explains every statistic that has a value; a close call speaks against neither."""
+    both = {key: (checks[key], independent[key]) for key in checks if key in independent}
+    known = [pair for pair in both.values() if None not in (pair[0].passed(rule), pair[1].passed(rule))]
     if not known:
         return NEITHER, "no statistic has a value, so neither reading can be told from the other"
+    ours, theirs = (sum(_explained(pair[k], rule) for pair in known) for k in (0, 1))
+    counts = f"{ours} of {len(known)} statistics are as one member for all rows expects (Bayesian), "
+    counts += f"{theirs} as a member for each row expects (independent)"
+    if any(_explained(one, rule) and not one.passed(rule) for pair in known for one in pair):
+        counts += ", close calls among them"
     if ours == theirs == len(known):
         return BOTH, f"{counts}: both readings fit, and these data do not tell them apart"
     if max(ours, theirs) < len(known):
@@ -134,3 +135,7 @@ def _supported(checks: Mapping[str, Check], independent: Mapping[str, Check], ru
     if ours == len(known):
         return BAYESIAN, f"{counts}: the data support the Bayesian reading"
     return INDEPENDENT, f"{counts}: the data support the independent reading"
+
+
+def _explained(check: Check, rule: str) -> bool:
+    return bool(check.passed(rule)) or (rule == INTERVAL and check.close)

@@ -9,7 +9,7 @@ import typer
 
 
 def command(
-    out: Annotated[str, typer.Option("--out", "-o", help="Folder for the evaluation and the page.")] = "calibrant-demo",
+    out: Annotated[str, typer.Option("--out", "-o", help="Folder for results and pages.")] = "calibrant-demo",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Judge 20 small networks on handwritten digits: clean, rotated and noised, and on glyphs that are no digits."""
@@ -17,6 +17,7 @@ def command(
     from calibrant.demo import run_demo
 
     with progress_bar(quiet) as progress:
-        evaluation, files = run_demo(Path(out), progress)
+        evaluation, checks, files = run_demo(Path(out), progress)
     if not quiet:
-        emit(f"{evaluation}\n\nwritten: {', '.join(str(file) for file in files)}")
+        written = "\n".join(f"written: {file}" for file in files)
+        emit(f"{evaluation}\n\n{checks}\n\n{written}")
