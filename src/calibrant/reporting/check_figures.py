@@ -53,8 +53,8 @@ def _figure(key: str, checks: Mapping[str, Check]) -> str:
     axis = f"<line x1='{LEFT}' x2='{LEFT + WIDTH}' y1='{height}' y2='{height}' stroke='var(--line)'/>"
     label = html.escape("; ".join(f"{name}: {sentence(key, check)}" for name, check in checks.items()), quote=True)
     return (
-        f"<figure><svg viewBox='0 0 {LEFT + WIDTH + 20} {height + 24}' width='{LEFT + WIDTH + 20}' role='img' "
-        f"aria-label='{label}'>{rows}{axis}{ticks}</svg><figcaption class='note'>{html.escape(plain(key))}</figcaption></figure>"
+        f"<figure><figcaption><b>{html.escape(plain(key))}</b></figcaption><svg viewBox='0 0 {LEFT + WIDTH + 20} {height + 24}' width='{LEFT + WIDTH + 20}' role='img' "
+        f"aria-label='{label}'>{rows}{axis}{ticks}</svg></figure>"
     )
 
 
