@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import calibrant as cal
-from benchmarks import calibration, pairwise, peers, regression, temperatures
+from benchmarks import calibration, checks, pairwise, peers, regression, regression_checks, temperatures
 from benchmarks.data import SIZES, logits_and_labels, member_logits
 from benchmarks.timing import Timing, time_all
 from calibrant.kernels.rows import MEAN, rows_of
@@ -55,11 +55,13 @@ def workloads(threads: int, quick: bool) -> Iterator[Workload]:
             yield _read(logits, labels, threads)
     for members, size in ((10, "A"), (50, "A")) if quick else ((10, "A"), (50, "A"), (50, "B")):
         yield _members(members, size, threads)
-    more = (module.workloads(threads, quick) for module in (calibration, regression, temperatures))
+    every = (calibration, regression, regression_checks, temperatures)
+    more = (module.workloads(threads, quick) for module in every)
     for name, contestants, goal, against in itertools.chain.from_iterable(more):
         yield Workload(name, contestants, goal, tuple(who for who in against if who in contestants))
-    for name, contestants, goal, against in pairwise.workloads(threads, quick):
-        yield Workload(name, contestants, goal, against, pairwise.BUDGET, pairwise.SLOW)
+    for module in (pairwise, checks):
+        for name, contestants, goal, against in module.workloads(threads, quick):
+            yield Workload(name, contestants, goal, against, module.BUDGET, module.SLOW)
 
 
 def _ece(size: str, logits: np.ndarray, labels: np.ndarray, goal: str, threads: int, are_logits: bool) -> Workload:

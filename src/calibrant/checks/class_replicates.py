@@ -8,7 +8,7 @@ same tables and the same formulas, so that ties are ties. Reference: Gopal (2021
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from calibrant.scores.proper import rbs_factor
 ERRORS = ("ece", "mce", "tce")
 SCORES = ("nll", "brier", "rbs")
 COUNTS = ("class_frequency", "confusion", "entropy")
-WIDTH = "width"
+WIDTH, KEPT = "width", "kept "
 
 
 class ClassReplicates:
@@ -73,7 +73,7 @@ class ClassReplicates:
         options = statistic.options
         bins, binning = int(options.get("bins", 1)), str(options.get("binning", WIDTH))
         large = bins * self.targets.cells * self.plan.draws > TABLE
-        return bins, ("kept " if large and binning == WIDTH else "") + binning
+        return bins, (KEPT if large and binning == WIDTH else "") + binning
 
     def _counters(self, statistics: list[Statistic]) -> tuple[dict[str, list[int]], Counters]:
         """The slots of each statistic of counts."""
@@ -109,22 +109,32 @@ class ClassReplicates:
         return [self._of_target(part) for part in self.targets.parts]
 
     def _of_target(self, part: np.ndarray) -> dict[str, Law]:
-        binned: dict[tuple[int, str], Binned | None] = {}
-        for bins, binning in set(self.binnings.values()):
-            if binning == WIDTH and self.width is not None:
-                binned[bins, binning] = self.width.of(bins, part)
-            elif self.kept is not None:
-                binned[bins, binning] = self.kept.of(bins, binning.removeprefix("kept "), part)
+        found = self._hit_values(part)
         out: dict[str, Law] = {}
         for statistic in self.statistics:
-            if statistic.key in self.binnings:
-                values = _hit_values(statistic, binned[self.binnings[statistic.key]])
-            else:
+            values = found.get(statistic.key)
+            if statistic.key not in self.binnings:
                 values = self._label_values(statistic, part)
             if values is None:
                 values = np.full(self.plan.draws + 1, np.nan)
             out[statistic.key] = Replicates(float(values[-1]), values[:-1])
         return out
+
+    def _hit_values(self, part: np.ndarray) -> dict[str, np.ndarray]:
+        """Every hit statistic of each replicate, and of what was observed, from the bins that it needs."""
+        pieces: dict[str, list[np.ndarray]] = {}
+        for needed in dict.fromkeys(self.binnings.values()):
+            statistics = [s for s in self.statistics if self.binnings.get(s.key) == needed]
+            for binned in self._binned(*needed, part):
+                for statistic in statistics:
+                    pieces.setdefault(statistic.key, []).append(_hit_value(statistic, binned))
+        ends = {key: values[-1][-1:] for key, values in pieces.items()}
+        return {key: np.concatenate([*(v[:-1] for v in values), ends[key]]) for key, values in pieces.items()}
+
+    def _binned(self, bins: int, binning: str, part: np.ndarray) -> Iterator[Binned]:
+        if binning == WIDTH and self.width is not None:
+            return self.width.of(bins, part)
+        return iter(()) if self.kept is None else self.kept.of(bins, binning.removeprefix(KEPT), part)
 
     def _label_values(self, statistic: Statistic, part: np.ndarray) -> np.ndarray | None:
         """A mean score, or a function of counts, of every replicate and of what was observed."""
@@ -144,10 +154,8 @@ class ClassReplicates:
         return mean
 
 
-def _hit_values(statistic: Statistic, binned: Binned | None) -> np.ndarray | None:
+def _hit_value(statistic: Statistic, binned: Binned) -> np.ndarray:
     """Accuracy, or a norm of the gaps of bins."""
-    if binned is None:
-        return None
     if statistic.name == "accuracy":
         return binned.accuracy()
     options = statistic.options

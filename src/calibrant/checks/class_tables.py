@@ -5,7 +5,7 @@ All are integers of a target's cells, with one column for each replicate and a l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,13 +20,15 @@ from calibrant.predictions import Classification, Judged
 
 CONFIDENCE = 2.0**30
 """Sums of confidences are integers of units of its inverse."""
-TABLE = 1 << 24
+TABLE = 1 << 23
 """Entries of a table of hits beyond which rows are kept and replicates are drawn a few at a time."""
+FEWEST = 16
+"""Replicates that are drawn at a time then, at least."""
 
 
 @dataclass(frozen=True)
 class Binned:
-    """Weights (B,), sums of confidences (B,) and hits (B, R + 1) of the bins of one target."""
+    """Weights (B,), sums of confidences (B,) and hits (B, R + 1) of the bins of one target, the last those observed."""
 
     mass: np.ndarray
     confidence: np.ndarray
@@ -76,21 +78,20 @@ class WidthHits:
         numbers = np.arange(first, first + rows.n)
         add_hits(self.table, self.lanes, limits, numbers, places, rows.hit, weights, self.plan.threads)
 
-    def of(self, bins: int, part: np.ndarray) -> Binned | None:
-        """The bins of a target; None where it has no weight."""
+    def of(self, bins: int, part: np.ndarray) -> Iterator[Binned]:
+        """The bins of a target, all replicates at once; nothing where it has no weight."""
         where = self.bins.index(bins)
         span = slice(self.offsets[where], self.offsets[where + 1])
         if self.table is None or not part.size:
-            return None
+            return
         weighted = self.table.dtype == np.int64
         mass, confidence = (x[span].reshape(-1, bins)[part].sum(axis=0) for x in (self.mass, self.confidence))
         hits = self.table[span].reshape(-1, bins, self.table.shape[1])[part].sum(axis=0, dtype=np.int64)
-        return _binned(mass, confidence, hits, weighted, self.lanes)
+        if mass.any():
+            yield _binned(mass, confidence, hits, weighted, self.lanes)
 
 
-def _binned(mass: np.ndarray, confidence: np.ndarray, hits: np.ndarray, weighted: bool, lanes: Lanes) -> Binned | None:
-    if not mass.sum():
-        return None
+def _binned(mass: np.ndarray, confidence: np.ndarray, hits: np.ndarray, weighted: bool, lanes: Lanes) -> Binned:
     unit = 1.0 / WEIGHT if weighted else 1.0
     hits = np.concatenate([lanes.in_order(hits[:, :-1]), hits[:, -1:]], axis=1)
     return Binned(mass * unit, confidence / CONFIDENCE, hits * unit)
@@ -113,34 +114,26 @@ class KeptHits:
         kept = (rows.confidence, rows.hit, weights, cells, numbers, limits)
         self.columns.append(tuple(column[weights > 0] for column in kept))
 
-    def of(self, bins: int, binning: str, part: np.ndarray) -> Binned | None:
-        """The bins of a target; None where it has no rows."""
+    def of(self, bins: int, binning: str, part: np.ndarray) -> Iterator[Binned]:
+        """The bins of a target, a few replicates at a time; nothing where it has no rows."""
         if len(self.columns) > 1:
             self.columns = [tuple(np.concatenate(column) for column in zip(*self.columns, strict=True))]
         chosen = np.zeros(self.targets.cells, bool)
         chosen[part] = True
         if not self.columns or not (inside := chosen[self.columns[0][3]]).any():
-            return None
+            return
         p, hit, weights, _, numbers, limits = (column[inside] for column in self.columns[0])
-        place, edges = assign(p, bins, binning, weights if self.weighted else None)
+        given = weights if self.weighted else None
+        place, edges = assign(p, bins, binning, given)
         mass, confidence = np.zeros(len(edges) - 1, np.int64), np.zeros(len(edges) - 1, np.int64)
-        np.add.at(mass, place, units_of(weights) if self.weighted else 1)
+        np.add.at(mass, place, 1 if given is None else units_of(given))
         np.add.at(confidence, place, np.rint(weights * p * CONFIDENCE).astype(np.int64))
-        rows = (limits, numbers, place[None], hit, weights if self.weighted else None, self.plan.threads)
-        lanes, hits = lanes_of(self.plan, np.arange(self.plan.draws)), self._hits(len(mass), rows)
-        return _binned(mass, confidence, hits[:, np.append(lanes.order, -1)], self.weighted, lanes)
-
-    def _hits(self, bins: int, rows: tuple[Any, ...]) -> np.ndarray:
-        """Hits (bins, R + 1) in the order of the replicates, drawn a few at a time."""
-        out = np.zeros((bins, self.plan.draws + 1), np.int64)
-        step = max(16, TABLE // bins)
+        step = max(FEWEST, TABLE // len(mass))
         for start in range(0, self.plan.draws, step):
-            stop = min(start + step, self.plan.draws)
-            lanes = lanes_of(self.plan, np.arange(start, stop))
-            table = np.zeros((bins, stop - start + 1), np.int64 if self.weighted else np.int32)
-            add_hits(table, lanes, *rows)
-            out[:, start:stop], out[:, -1] = lanes.in_order(table[:, :-1]), table[:, -1]
-        return out
+            lanes = lanes_of(self.plan, np.arange(start, min(start + step, self.plan.draws)))
+            table = np.zeros((len(mass), len(lanes.numbers) + 1), np.int32 if given is None else np.int64)
+            add_hits(table, lanes, limits, numbers, place[None], hit, given, self.plan.threads)
+            yield _binned(mass, confidence, table, self.weighted, lanes)
 
 
 @dataclass(frozen=True)

@@ -112,8 +112,29 @@ def _edges(redraw: Redraw, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarra
     edges = np.full((mean.shape[1], len(redraw.levels) + 1), np.inf)
     edges[:, : len(inner)] = found
     edges[:, len(inner) : -1] = (mean + SURE * std).max(axis=0)[:, None]
+    _snap_to_gaps(edges, redraw, mean, std)
     edges[:, :-1] = np.where(redraw.closed, np.nextafter(edges[:, :-1], np.inf), edges[:, :-1])
     return np.maximum.accumulate(edges, axis=1), median
+
+
+def _snap_to_gaps(edges: np.ndarray, redraw: Redraw, mean: np.ndarray, std: np.ndarray) -> None:
+    """Where F is k/M all over the gap between k members and the others, that level is at an end of the gap.
+
+    An outcome there is not below the level, and not above it: F < p has the lower end as its edge, F ≤ p the upper.
+    """
+    low, high = mean - SURE * std, mean + SURE * std
+    apart = np.flatnonzero(low.max(axis=0) > high.min(axis=0))
+    below = redraw.levels * len(mean)
+    whole = np.flatnonzero((np.abs(below - np.rint(below)) < 1e-9) & (redraw.levels < 1))
+    if not len(apart) or not len(whole):
+        return
+    order = np.argsort(low[:, apart], axis=0)
+    low, high = (np.take_along_axis(x[:, apart], order, axis=0) for x in (low, high))
+    high = np.maximum.accumulate(high, axis=0)
+    for place in whole.tolist():
+        k = int(np.rint(below[place]))
+        gap = high[k - 1] < low[k]
+        edges[apart[gap], place] = (low[k] if redraw.closed[place] else high[k - 1])[gap]
 
 
 def level_quantiles(mean: np.ndarray, std: np.ndarray, levels: np.ndarray) -> np.ndarray:

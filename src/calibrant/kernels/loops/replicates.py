@@ -1,9 +1,10 @@
 """Replicated labels of classifiers: rows outside, replicates inside, so that the lanes of a vector are replicates.
 
 Notation: replicates lie in lanes, those of one member side by side; edges[m] … edges[m + 1] are the lanes of member m.
-A word w is 31 random bits of (replicate, row). T = ⌊p_m(k)·2³¹⌋ of the predicted class k: the label is k where w < T,
-and else the first other class whose running sum T + Σ ⌊p_m(j)·2³¹⌋, j ≤ class, j ≠ k, lies above w. Whether a replicate
-hits is thus known without the other classes. All sums are integers: no order of rows, blocks or threads changes a bit.
+w are the upper 31 bits of the random word of (replicate, row), T = ⌊p_m(k)·2³¹⌋ of the predicted class k. The label is
+k where w < T, and else the first other class whose running sum T + Σ ⌊p_m(j)·2³¹⌋, j ≤ class, j ≠ k, lies above w:
+whether a replicate hits is known without the other classes. All sums are integers, so that no order of rows, blocks or
+threads changes a bit.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from calibrant.kernels.jit import kernel
 from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, like
 from calibrant.kernels.loops.philox import philox
-from calibrant.kernels.loops.softmax import PAD_BELOW, padded_width, row_top
+from calibrant.kernels.loops.softmax import row_top
 from calibrant.kernels.loops.vectors import LANES, add_steps, sum_in_order
 
 u4 = np.uint32
@@ -26,22 +27,15 @@ NARROW = 48
 
 # ------------------------------------------------------------------------------------- words, thresholds
 @kernel()
-def fill_quad(k0, k1, purpose, quad, numbers, a, b, c, d):
-    """31 random bits of each replicate for the four rows of a quad."""
+def _fill(k0, k1, purpose, quad, numbers, a, b, c, d):
     for r in range(numbers.size):
         a[r], b[r], c[r], d[r] = philox(quad, numbers[r], purpose, u4(0), k0, k1)
 
 
 @kernel()
-def _halve(words):
-    for r in range(words.size):
-        words[r] = words[r] >> u4(1)
-
-
-@kernel()
 def draw_words(k0, k1, purpose, quad, numbers, words):
-    fill_quad(k0, k1, purpose, u4(quad), numbers, words[0], words[1], words[2], words[3])
-    _halve(words.ravel())
+    """The random words (4, …) of each replicate for the four rows of a quad."""
+    _fill(k0, k1, purpose, u4(quad), numbers, words[0], words[1], words[2], words[3])
 
 
 @kernel()
@@ -195,7 +189,7 @@ def labels_by_bisection(words, lane, below, predicted, edges, labels):
     """The same for many classes."""
     for m in range(edges.size - 1):
         for r in range(edges[m], edges[m + 1]):
-            word = words[lane, r]
+            word = words[lane, r] >> u4(1)
             labels[r] = i4(predicted) if word < below[m, 0] else _first_above(below, m, word)
 
 
@@ -203,7 +197,7 @@ def labels_by_bisection(words, lane, below, predicted, edges, labels):
 def room(z, is_probs):
     """A row of impossible classes, and room for probabilities and their sum."""
     classes = z.shape[2]
-    width = padded_width(classes) if classes < PAD_BELOW else (classes + LANES - 1) // LANES * LANES
+    width = (classes + LANES - 1) // LANES * LANES
     buffer = np.empty((1, width), z.dtype)
     for k in range(width):
         buffer[0, k] = 0 if is_probs else -np.inf

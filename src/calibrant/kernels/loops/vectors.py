@@ -29,9 +29,9 @@ def _everywhere(builder, value, vector):
 
 @intrinsic
 def add_steps(typing_context, words, at, limits, row, count, start, steps, step, out, to):
-    """out[to + j] = start + Σ of steps[step + q] over q < count with words[at + j] >= limits[row + q], for 16 lanes j.
+    """out[to + j] = start + Σ of steps[step + q] over q < count with words[at + j] >> 1 >= limits[row + q], j < 16.
 
-    words and limits are of uint32, start, steps and out of int32.
+    words and limits are of uint32, start, steps and out of int32; of a word the upper 31 bits count.
     """
     signature = types.void(
         words, types.int64, limits, types.int64, types.int64, types.int32, steps, types.int64, out, types.int64
@@ -40,7 +40,8 @@ def add_steps(typing_context, words, at, limits, row, count, start, steps, step,
     def generate(context, builder, signature, arguments):
         kinds = signature.args
         words, at, limits, row, count, start, steps, step, out, to = arguments
-        drawn = builder.load(_pointer(context, builder, kinds[0], words, at, WORDS), align=4)
+        whole = builder.load(_pointer(context, builder, kinds[0], words, at, WORDS), align=4)
+        drawn = builder.lshr(whole, ir.Constant(WORDS, [1] * LANES))
         total = cgutils.alloca_once_value(builder, _everywhere(builder, start, WORDS))
         first_limit = _pointer(context, builder, kinds[2], limits, row)
         first_step = _pointer(context, builder, kinds[6], steps, step)

@@ -1,0 +1,314 @@
+"""Laws of norms of the gaps of bins, when each row hits by a chance of its own.
+
+Given the member, bins are independent and their hits are Poisson-binomial. The largest gap is at most v where all are:
+the product of distribution functions. A sum over bins has few enough values to be listed, or so many that its law is
+as good as continuous: it is then convolved on a grid, every value split between its two neighbours on it.
+Notation: gap_b = (hits_b − Σ confidence)/n_b, share_b = n_b/N, signed_b = share_b·gap_b, as in `calibration.norms`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.calibration.binned import BinSums, BinTable
+from calibrant.calibration.binning import assign
+from calibrant.calibration.norms import norm
+from calibrant.checks.laws import Lattice
+from calibrant.checks.poisson_binomial import UNDEFINED, member_laws, side_by_side
+from calibrant.kernels.poisson_binomial import RunLaws
+
+MOST_LISTED = 1 << 22
+"""Numbers (members times values) up to which the values of a sum are listed."""
+ENTROPY_LISTED = 13.0
+"""Nats of entropy of the hits up to which listing is tried: e¹³ values of about equal probability."""
+FAINT = (1e-15, 1e-10)
+"""Values of less probability are not listed: by the first where that suffices, else by the second."""
+SAME = 1e-10
+"""Relative difference of values that rounding may have made."""
+ACCURACY = 1e-4
+"""Error of a probability that grids are refined to."""
+FIRST_STEP = 0.035
+"""The first step of a grid, in standard deviations of the sum, for one bin."""
+MOST_STEPS = 1 << 17
+USELESS = 0.7
+"""Share of the error that half the step must at least take away to be tried again: laws may have lumps."""
+AT_A_TIME = 1 << 20
+"""Numbers of a table of members and steps that are transformed at a time."""
+CELLS_A_STEP = 8
+TAIL = 1e-12
+
+
+@dataclass(frozen=True)
+class BinnedHits:
+    """The bins of some rows with what came true, and the law of the hits of each bin by each member."""
+
+    table: BinTable
+    filled: np.ndarray
+    """The bins that have rows."""
+    laws: list[RunLaws]
+
+    @classmethod
+    def of(
+        cls,
+        confidence: np.ndarray,
+        hit: np.ndarray,
+        p: np.ndarray,
+        bins: int,
+        binning: str,
+        threads: int | None = None,
+    ) -> BinnedHits:
+        """Rows with confidence and hit (n,) that hit with the members' chances p (M, n)."""
+        place, edges = assign(confidence, bins, binning)
+        sums = BinSums(len(edges) - 1, spread=False)
+        sums.add(confidence, hit, None, place)
+        order = np.argsort(place, kind="stable")
+        filled = np.flatnonzero(sums.rows)
+        runs = np.append(0, sums.rows[filled].cumsum())
+        return cls(sums.table(), filled, member_laws(p[:, order], runs, threads))
+
+    def signed(self, g: int, first: int, count: int) -> np.ndarray:
+        """The signed gap of a filled bin for each of so many numbers of hits, by the arithmetic of `BinTable`."""
+        return (np.arange(first, first + count) - self.table.wp[self.filled[g]]) / self.table.w.sum()
+
+
+def gap_law(hits: BinnedHits | None, power: float) -> Lattice:
+    """The law of the norm of this power of the gaps."""
+    if hits is None:
+        return UNDEFINED
+    observed = float(norm(hits.table.share, power)(hits.table.signed))
+    if np.isinf(power):
+        return _law_of_largest(hits, observed)
+    terms, chances = _terms(hits, power)
+    total = _observed_sum(hits, power)
+    listed = _listed(terms, chances)
+    if listed is not None:
+        return _joined(observed, _root(listed[0], power), listed[1])
+    return _on_grid(terms, chances, power, observed, total)
+
+
+# ---------------------------------------------------------------------------------------- largest gap
+def _law_of_largest(hits: BinnedHits, observed: float) -> Lattice:
+    """P(largest ≤ v) = Π_b P(|gap_b| ≤ v) for each member, at the values that a gap can have."""
+    found = [_largest_of_member(hits, law) for law in hits.laws]
+    values, place = np.unique(np.concatenate([v for v, _ in found]), return_inverse=True)
+    probability = np.bincount(place.ravel(), np.concatenate([p for _, p in found])) / len(found)
+    return Lattice(observed, values, probability)
+
+
+def _largest_of_member(hits: BinnedHits, law: RunLaws) -> tuple[np.ndarray, np.ndarray]:
+    """Values in rising order with their probabilities; each value multiplies P(≤ v) by what its bin's P grows by."""
+    values, growth, begins = [], [], []
+    for g, b in enumerate(hits.filled.tolist()):
+        gaps = np.abs(hits.signed(g, int(law.least[g]), int(law.width[g]))) / hits.table.share[b]
+        order = np.argsort(gaps, kind="stable")
+        logs = np.log(law.law(g)[order].cumsum())
+        values.append(gaps[order])
+        growth.append(np.diff(logs, prepend=0.0))
+        begins.append(np.arange(len(gaps)) == 0)
+    value = np.concatenate(values)
+    order = np.argsort(value, kind="stable")
+    begun = np.concatenate(begins)[order].cumsum()
+    below = np.where(begun == len(values), np.exp(np.concatenate(growth)[order].cumsum()), 0.0)
+    probability = np.maximum(np.diff(below, prepend=0.0), 0.0)
+    kept = probability > 0.0
+    return value[order][kept], probability[kept]
+
+
+# ------------------------------------------------------------------------------------- sums over bins
+def _term(signed: np.ndarray, share: float, power: float) -> np.ndarray:
+    """What a bin adds to the sum whose root is the norm."""
+    if power == 1.0:
+        return np.abs(signed)
+    return signed * signed / share if power == 2.0 else share * (np.abs(signed) / share) ** power
+
+
+def _terms(hits: BinnedHits, power: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Of each filled bin the terms (W,) for the numbers of hits that some member expects, and their chances (M, W)."""
+    terms, chances = [], []
+    for g, b in enumerate(hits.filled.tolist()):
+        first, chance = side_by_side(hits.laws, g)
+        terms.append(_term(hits.signed(g, first, chance.shape[1]), float(hits.table.share[b]), power))
+        chances.append(chance)
+    return terms, chances
+
+
+def _observed_sum(hits: BinnedHits, power: float) -> float:
+    share, signed = hits.table.share, hits.table.signed
+    return float(sum(_term(signed[b : b + 1], float(share[b]), power)[0] for b in hits.filled))
+
+
+def _root(total: np.ndarray, power: float) -> np.ndarray:
+    return total if power == 1.0 else np.sqrt(total) if power == 2.0 else total ** (1.0 / power)
+
+
+def _listed(terms: list[np.ndarray], chances: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    """All values of the sum that are likely enough, with their mixed probabilities; None where they are too many."""
+    means = [chance.mean(axis=0) for chance in chances]
+    entropy = sum(float(-(p[p > 0] * np.log(p[p > 0])).sum()) for p in means)
+    if entropy > ENTROPY_LISTED:
+        return None
+    for faint in FAINT:
+        found = _list_all(terms, chances, faint)
+        if found is not None:
+            return found
+    return None
+
+
+def _list_all(terms: list[np.ndarray], chances: list[np.ndarray], faint: float) -> tuple[np.ndarray, np.ndarray] | None:
+    members = len(chances[0])
+    values, probability = np.zeros(1), np.ones((members, 1))
+    for term, chance in sorted(zip(terms, chances, strict=True), key=lambda pair: len(pair[0])):
+        likely = chance.max(axis=0) > faint
+        if members * len(values) * int(likely.sum()) > MOST_LISTED:
+            return None
+        values = (values[:, None] + term[likely]).ravel()
+        probability = (probability[:, :, None] * chance[:, None, likely]).reshape(members, -1)
+        kept = probability.max(axis=0) > faint
+        values, probability = values[kept], probability[:, kept]
+    mixed = probability.mean(axis=0)
+    return (values, mixed) if 1.0 - mixed.sum() < ACCURACY / 10 else None
+
+
+def _joined(observed: float, values: np.ndarray, probability: np.ndarray) -> Lattice:
+    """Values that rounding alone tells apart are one; the observed one is among them."""
+    order = np.argsort(values, kind="stable")
+    values, probability = values[order], probability[order]
+    values = np.where(np.abs(values - observed) <= SAME * observed, observed, values)
+    new = np.append(True, np.diff(values) > SAME * values[1:])
+    group = new.cumsum() - 1
+    values = np.where(np.bincount(group, values == observed) > 0, observed, values[new])
+    lost = float(1.0 - probability.sum())
+    mixed = np.bincount(group, probability) / probability.sum()
+    return Lattice(observed, values, mixed, error=lost if lost > TAIL else 0.0)
+
+
+# ----------------------------------------------------------------------------------------- on a grid
+@dataclass(frozen=True)
+class _Density:
+    """Probabilities (K,) at the points start + j·step, spread evenly in between: a density of straight lines."""
+
+    start: float
+    step: float
+    probability: np.ndarray
+
+    def below(self, x: np.ndarray) -> np.ndarray:
+        """P(sum ≤ x)."""
+        p = self.probability
+        trapezes = np.append(0.0, ((p[1:] + p[:-1]) / 2).cumsum()) + p[0] / 2
+        place = np.clip((x - self.start) / self.step, 0.0, len(p) - 1.0)
+        j = np.minimum(place.astype(np.int64), len(p) - 2)
+        t = place - j
+        inside = trapezes[j] + p[j] * t + (p[j + 1] - p[j]) * t * t / 2
+        return np.where(x < self.start, 0.0, np.minimum(inside / (trapezes[-1] + p[-1] / 2), 1.0))
+
+
+def _on_grid(
+    terms: list[np.ndarray], chances: list[np.ndarray], power: float, observed: float, total: float
+) -> Lattice:
+    """The law of the sum by convolution; the grid is refined until half the step changes no probability by 1e-4."""
+    likely = [chance.max(axis=0) > TAIL for chance in chances]
+    terms = [term[keep] for term, keep in zip(terms, likely, strict=True)]
+    chances = [chance[:, keep] for chance, keep in zip(chances, likely, strict=True)]
+    start = float(sum(term.min() for term in terms))
+    reach = float(sum(term.max() - term.min() for term in terms))
+    spread = _spread(terms, chances)
+    step = max(2 * FIRST_STEP * spread / np.sqrt(len(terms) + 1.0), 2 * reach / MOST_STEPS)
+    fine, error = _convolved(terms, chances, start, step, reach), np.inf
+    while True:
+        step /= 2
+        coarse, fine, before = fine, _convolved(terms, chances, start, step, reach), error
+        error = _grid_error(coarse, fine, len(terms))
+        if error <= ACCURACY or error > USELESS * before or 2 * reach / step > MOST_STEPS:
+            break
+    return _cells(fine, power, observed, total, error + _heaviest(terms, chances, power) / 2)
+
+
+def _grid_error(coarse: _Density, fine: _Density, bins: int) -> float:
+    """By how much P(sum ≤ x) may be off on the finer of two grids.
+
+    Splitting adds a variance of h²/6 for each bin, and straight lines one more: F is off by half of that times f′, and
+    by up to twice as much where f is not smooth. The other estimate is what half the step has changed.
+    """
+    at = coarse.start + coarse.step * np.arange(len(coarse.probability))
+    changed = float(np.abs(fine.below(at) - coarse.below(at)).max())
+    return max(changed, (bins + 1) / 6 * float(np.abs(np.diff(fine.probability, prepend=0.0)).max()))
+
+
+def _heaviest(terms: list[np.ndarray], chances: list[np.ndarray], power: float) -> float:
+    """About how much probability the likeliest value of the sum has, of which a density puts half below it.
+
+    Σ |hits − expected| is a whole number less a sum that depends on the signs alone: many hits share a value.
+    """
+    single = np.mean(np.prod([chance.max(axis=1) for chance in chances], axis=0))
+    if power != 1.0:
+        return float(single)
+    signs, variance = np.ones(len(chances[0])), np.zeros(len(chances[0]))
+    for term, chance in zip(terms, chances, strict=True):
+        split = int(term.argmin()) + 1
+        sides = [(term[:split], chance[:, :split]), (term[split:], chance[:, split:])]
+        mass = np.array([side.sum(axis=1) for _, side in sides])
+        spread = np.array([_variance(side_terms, side) for side_terms, side in sides])
+        likelier = mass.argmax(axis=0)
+        signs *= mass.max(axis=0)
+        variance += spread[likelier, np.arange(len(likelier))]
+    unit = max(float(np.abs(np.diff(term)).max(initial=0.0)) for term in terms)
+    lattice = np.minimum(1.0, unit / np.sqrt(2 * np.pi * np.maximum(variance, unit**2 / (2 * np.pi) + 1e-300)))
+    return float(max(single, np.mean(signs * lattice)))
+
+
+def _variance(term: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """Of a term by each member, given that it is one of these."""
+    share = chance / np.maximum(chance.sum(axis=1, keepdims=True), 1e-300)
+    mean = share @ term
+    return (share * (term - mean[:, None]) ** 2).sum(axis=1)
+
+
+def _spread(terms: list[np.ndarray], chances: list[np.ndarray]) -> float:
+    """The least standard deviation of the sum among the members that have any."""
+    variance = np.zeros(len(chances[0]))
+    for term, chance in zip(terms, chances, strict=True):
+        variance += _variance(term, chance)
+    return float(np.sqrt(variance[variance > 0].min())) if variance.any() else 1.0
+
+
+def _convolved(terms: list[np.ndarray], chances: list[np.ndarray], start: float, step: float, reach: float) -> _Density:
+    """The mixture over members of the law of the sum, each value split between its two neighbours on the grid."""
+    members = len(chances[0])
+    size = 1 << int(np.ceil(np.log2(reach / step + len(terms) + 2.0)))
+    total = np.zeros(size // 2 + 1, np.complex128)
+    batch = max(1, AT_A_TIME // size)
+    for a in range(0, members, batch):
+        product: np.ndarray | float = 1.0
+        for term, chance in zip(terms, chances, strict=True):
+            product = product * np.fft.rfft(_split(term - term.min(), chance[a : a + batch], step, size), axis=1)
+        total += np.asarray(product).sum(axis=0)
+    probability = np.maximum(np.fft.irfft(total, size), 0.0) / members
+    return _Density(start, step, probability)
+
+
+def _split(term: np.ndarray, chance: np.ndarray, step: float, size: int) -> np.ndarray:
+    """The law of a term on the grid (members, size): the mean of every value is kept."""
+    members = len(chance)
+    place = term / step
+    left = place.astype(np.int64)
+    right = place - left
+    at = (np.arange(members)[:, None] * size + left).ravel()
+    out = np.bincount(at, (chance * (1.0 - right)).ravel(), members * size)
+    out += np.bincount(at + 1, (chance * right).ravel(), members * size)
+    return out.reshape(members, size)
+
+
+def _cells(density: _Density, power: float, observed: float, total: float, error: float) -> Lattice:
+    """The density over narrow cells, one of whose edges is the observed value: P(below it) is not rounded to a cell."""
+    width = density.step / CELLS_A_STEP
+    mass = density.probability.cumsum()
+    low = density.start + density.step * max(int(np.searchsorted(mass, TAIL)) - 1, 0)
+    high = density.start + density.step * (int(np.searchsorted(mass, mass[-1] - TAIL)) + 1)
+    first, last = np.floor((low - total) / width), np.ceil((high - total) / width)
+    edges = total + width * np.arange(first, last + 1)
+    probability = np.diff(density.below(edges))
+    values = _root(np.maximum((edges[1:] + edges[:-1]) / 2, 0.0), power)
+    kept = probability > TAIL
+    return Lattice(observed, values[kept], probability[kept] / probability[kept].sum(), error, method="convolution")
