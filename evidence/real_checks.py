@@ -94,16 +94,16 @@ With temperatures, without the images that they were fitted on:
 Gopal counts passes over the 19 corruptions of CIFAR-10-C; of those, these data have predictions under Gaussian noise
 only, so that there is no such count here.
 """
-EIGHT_SAID = """As one network for all rows the ensemble expects what was observed; as a network for each row it does not:
-it is right more often than its averaged confidence says, and `ece` alone would call it miscalibrated. The Bayesian pass
-is the weaker statement, for its law is five times as wide: the networks differ much in how sure they are, and what was
-observed is near what the best of them expect. Temperatures do not change the verdict. They are fitted for the average,
-which leaves single networks free: three of eight went to about 1/64, the lowest that is tried, where a network is a bare
-vote, and the Bayesian law became wider still."""
-FOUR_SAID = """Clean images: these networks are too sure, and `nll` finds it by either reading; temperatures of 1.1 to 2.0 mend
-that, and then both readings fit. Noise of severity 1 is nearly what is expected once there are temperatures, but for
-`nll`. From severity 2 on nothing passes, by either reading, with temperatures or without: the networks are right far
-less often than any one of them believes, and their disagreement, though it grows, does not cover it."""
+EIGHT_SAID = """As one network for all rows the ensemble expects what was observed; as a network for each row it does
+not: it is right more often than its averaged confidence says, and `ece` alone would call it miscalibrated. The Bayesian
+pass is the weaker statement, for its law is five times as wide: the networks differ much in how sure they are, and what
+was observed is near what the better of them expect. Temperatures do not change the verdict. They are fitted for the
+average, which leaves single networks free: three of eight went to about 1/64, the lowest that is tried, where a network
+is a bare vote, and the Bayesian law became wider still."""
+FOUR_SAID = """Clean images: these networks are too sure, and `nll` finds it by either reading; temperatures of 1.1 to
+2.0 mend that, and then both readings fit. Noise of severity 1 is nearly what is expected once there are temperatures,
+but for `nll`. From severity 2 on nothing passes, by either reading, with temperatures or without: the networks are
+right far less often than they believe, and their disagreement does not make up for it."""
 
 
 # ------------------------------------------------------------------------------------------------ predictions

@@ -197,16 +197,17 @@ errors {levels_null_band} % and {levels_null_p} %):
 
 ## Posterior predictive checks
 
-`check` replicates labels from the model; stated in `evidence/checks.py`. Labels from a random member of an ensemble, the
-Bayesian reading: whatever the statistic, the randomised p-value should be uniform. Of {checks_count} data sets of 100
-rows, 5 members and {checks_draws} replicates each: the p-value of a Kolmogorov-Smirnov test against uniform, and the
-share with a two-sided p below 0.05, which is 5 % for a continuous statistic and may be off for a discrete one (standard
-error {checks_p} %). *Samples*: the outcomes and {checks_draws} joint draws are exchangeable, and so is every replicate.
+`check` replicates labels from the model; stated in `evidence/checks.py`. Labels from a random member of an ensemble,
+the Bayesian reading: whatever the statistic, the randomised p-value should be uniform. Of {checks_count} data sets of
+100 rows, 5 members and {checks_draws} replicates each: the p-value of a Kolmogorov-Smirnov test against uniform, and
+the share with a two-sided p below 0.05, which is 5 % for a continuous statistic and may be off for a discrete one
+(standard error {checks_p} %). *Samples*: the outcomes and {checks_draws} joint draws are exchangeable, and so is every
+replicate.
 
 {checks_uniform}
 
-The same of computed laws, `draws="exact"`. Those of `nll`, `brier` and `mse` are nearly normal ones with the exact mean,
-standard deviation and skewness of each member.
+The same of computed laws, `draws="exact"`, and of other data sets. Those of `nll`, `brier`, `mse` and `mean` are nearly
+normal ones with the exact mean, standard deviation and skewness of each member.
 
 {checks_computed}
 
