@@ -24,7 +24,8 @@ Contestants = dict[str, Callable[[], object]]
 BINS = peers.BINS
 DRAWS = 1000
 HITS, SCORES = ["accuracy", "ece"], ["nll", "brier"]
-LOOP, NUMPY, PASS = "torchmetrics, loop", "NumPy, loop", "the pass over the members"
+LOOP, NUMPY, HITS_ONLY = "torchmetrics, loop", "NumPy, labels", "NumPy, hits alone"
+RECORD = "the pass over the members"
 SLOW = (LOOP,)
 """It takes seconds, and has nothing to warm up."""
 
@@ -41,16 +42,18 @@ def workloads(threads: int, quick: bool) -> Iterator[tuple[str, Contestants, str
         if threads == 1 and find_spec("torchmetrics"):
             loop = {LOOP: lambda z=logits: torch_hits(z)}
             yield f"check of accuracy and ECE, {said}, beside a library", ours | loop, "200", (LOOP,)
-        numpy = {NUMPY: lambda z=logits: numpy_hits(z)}
-        yield f"check of accuracy and ECE, {said}", ours | numpy, "20", (NUMPY,)
+        labelled = {NUMPY: lambda z=logits: numpy_labels(z)}
+        yield f"check of accuracy and ECE, {said}", ours | labelled, "20", (NUMPY,)
+        hits = {HITS_ONLY: lambda z=logits: numpy_hits(z)}
+        yield f"check of accuracy and ECE, {said}, beside hits alone", ours | hits, "", (HITS_ONLY,)
         ours = {"calibrant": checked(logits, labels, SCORES, threads)}
         yield f"check of NLL and Brier, {said}", ours | {NUMPY: lambda z=logits: numpy_scores(z)}, "4", (NUMPY,)
     if not quick:
         logits, labels = member_logits(10, *SIZES["C"])
         predictions = cal.Classification.from_logits(logits, labels)
         ours = {"calibrant": checked(logits, labels, [*HITS, *SCORES], threads)}
-        one = {PASS: lambda: rows_of(predictions, threads=threads)}
-        yield f"check of all four, {DRAWS} replicates, M = 10, C", ours | one, "at most 10x the pass", (PASS,)
+        one = {RECORD: lambda: rows_of(predictions, threads=threads)}
+        yield f"check of all four, {DRAWS} replicates, M = 10, C", ours | one, "at most 10x the pass", (RECORD,)
 
 
 def checked(logits: np.ndarray, labels: np.ndarray, wanted: list[str], threads: int) -> Callable[[], object]:
@@ -92,8 +95,21 @@ def torch_hits(logits: np.ndarray) -> object:
     return values
 
 
+def numpy_labels(logits: np.ndarray) -> object:
+    """The same in NumPy: bins once, labels of each replicate, one count of hits."""
+    p = peers.numpy_probabilities(logits)
+    mean = p.mean(axis=0)
+    n, predicted, confidence = len(mean), mean.argmax(axis=1), mean.max(axis=1).astype(np.float64)
+    bins = np.clip(np.ceil(confidence * BINS) - 1, 0, BINS - 1).astype(np.int64)
+    expected, values = np.bincount(bins, confidence, BINS), []
+    for labels in _drawn(p, np.random.default_rng(0)):
+        hit = labels == predicted
+        values.append((hit.mean(), np.abs(np.bincount(bins, hit, BINS) - expected).sum() / n))
+    return values
+
+
 def numpy_hits(logits: np.ndarray) -> object:
-    """The same in good NumPy: whether a replicate hits needs no label, and hits of bins are one count."""
+    """The same where one has seen that no label is needed: the predicted class of each row comes or it does not."""
     p = peers.numpy_probabilities(logits)
     mean, rng = p.mean(axis=0), np.random.default_rng(0)
     n, predicted = len(mean), mean.argmax(axis=1)

@@ -18,7 +18,16 @@ import numpy as np
 import torch
 
 import calibrant as cal
-from benchmarks import calibration, checks, pairwise, peers, regression, regression_checks, temperatures
+from benchmarks import (
+    calibration,
+    checks,
+    exact_checks,
+    pairwise,
+    peers,
+    regression,
+    regression_checks,
+    temperatures,
+)
 from benchmarks.data import SIZES, logits_and_labels, member_logits
 from benchmarks.timing import Timing, time_all
 from calibrant.kernels.rows import MEAN, rows_of
@@ -55,7 +64,7 @@ def workloads(threads: int, quick: bool) -> Iterator[Workload]:
             yield _read(logits, labels, threads)
     for members, size in ((10, "A"), (50, "A")) if quick else ((10, "A"), (50, "A"), (50, "B")):
         yield _members(members, size, threads)
-    every = (calibration, regression, regression_checks, temperatures)
+    every = (calibration, regression, exact_checks, regression_checks, temperatures)
     more = (module.workloads(threads, quick) for module in every)
     for name, contestants, goal, against in itertools.chain.from_iterable(more):
         yield Workload(name, contestants, goal, tuple(who for who in against if who in contestants))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
-from scipy.stats import kstest
+from scipy.stats import chisquare, kstest
 
 import calibrant as cal
 from calibrant.checks.draws import draw_outcomes, replicates_of
@@ -210,3 +210,20 @@ def test_functions_of_a_known_name_are_left_to_others() -> None:
     assert not GaussianReplicates.takes(mine, p)
     assert not GaussianReplicates.takes(statistics_of("quantile(level=0.1)", p)[0], p)
     assert not GaussianReplicates.takes(statistics_of("dss", p)[0], p)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_the_rank_of_the_observed_is_uniform_where_the_model_drew_it(reading: str) -> None:
+    """Nineteen replicates of what one member, or each row's own, drew; the other reading is not uniform."""
+    rng = np.random.default_rng(6)
+    mean, std, every = 0.8 * np.arange(4.0)[:, None] * np.ones(25), np.full((4, 25), 0.5), np.arange(25)
+    ranks = {name: np.zeros(20) for name in READINGS}
+    for seed in range(400):
+        member = np.full(25, rng.integers(4)) if reading == BAYESIAN else rng.integers(4, size=25)
+        y = mean[member, every] + std[member, every] * rng.standard_normal(25)
+        p = cal.Regression.from_gaussian(mean, std, y)
+        for name in READINGS:
+            law = run(p, Plan(name, 19, seed, 4), "crps")[0]["crps"]
+            ranks[name][(law.values < law.observed).sum()] += 1
+    for name, counts in ranks.items():
+        assert (chisquare(counts).pvalue > 1e-3) == (name == reading)

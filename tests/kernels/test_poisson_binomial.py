@@ -65,6 +65,12 @@ def test_certain_rows_are_counted_and_no_more(n):
     np.testing.assert_allclose(ahead, expected, atol=1e-15)
 
 
+def test_chances_that_are_off_by_rounding_are_put_back():
+    p = np.array([1 + 1e-7, 0.5, -1e-9, 1.0], np.float32)
+    first, law = pmf(p)
+    assert (first, law.tolist()) == (2, [0.5, 0.5])
+
+
 def test_no_rows_have_no_hits():
     assert [x.tolist() if hasattr(x, "tolist") else x for x in pmf(np.empty(0))] == [0, [1.0]]
 

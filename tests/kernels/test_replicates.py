@@ -12,8 +12,8 @@ RNG = np.random.default_rng(0)
 
 
 @kernel()
-def steps_of(drawn, at, limits, row, start, steps, step, count, out, to):
-    add_steps(drawn, at, limits, row, count, start, steps, step, out, to)
+def steps_of(drawn, at, limits, row, start, steps, count, out, to):
+    add_steps(drawn, at, limits, row, count, start, steps, out, to)
 
 
 @kernel()
@@ -27,10 +27,10 @@ def test_steps_are_added_where_words_reach_their_limits(count):
     drawn = RNG.integers(0, 1 << 32, (2, 40), dtype=np.uint32)
     limits = RNG.integers(0, 1 << 31, (3, 9), dtype=np.uint32)
     limits[1, 0] = drawn[1, 5] >> 1
-    steps, out = RNG.integers(-(2**20), 2**20, 20).astype(np.int32), np.zeros(50, np.int32)
-    steps_of(drawn, 40 + 3, limits, 9, np.int32(-7), steps, 4, count, out, 11)
+    steps, out = RNG.integers(-(2**20), 2**20, 9).astype(np.int32), np.zeros(50, np.int32)
+    steps_of(drawn, 40 + 3, limits, 9, np.int32(-7), steps, count, out, 11)
     reached = drawn[1, 3 : 3 + LANES, None] >> 1 >= limits[1, :count]
-    assert (out[11 : 11 + LANES] == -7 + (reached * steps[4 : 4 + count]).sum(axis=1)).all()
+    assert (out[11 : 11 + LANES] == -7 + (reached * steps[:count]).sum(axis=1)).all()
     assert not out[:11].any()
     assert not out[11 + LANES :].any()
 

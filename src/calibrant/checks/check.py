@@ -45,7 +45,7 @@ class Check:
     two_sided: float
     randomised: float
     se: float
-    """Monte-Carlo standard error of `mid_p`; 0 where the law is computed."""
+    """Monte-Carlo standard error of `mid_p`; of a computed law, by how much it may be off (0 where it is exact)."""
     mean: float
     sd: float
     min: float
@@ -186,7 +186,8 @@ def _of_law(law: Lattice | Mixture, n: int, place: float) -> Check:
     low, high = shape.quantile(OUTERMOST), shape.quantile(1.0 - OUTERMOST)
     return Check(
         observed=observed, n=n, p_value=below, mid_p=mid, two_sided=_two_sided(mid),
-        randomised=min(below + place * ties, 1.0), se=0.0, mean=shape.mean, sd=shape.sd, min=low, max=high, **quantiles,
+        randomised=min(below + place * ties, 1.0), se=getattr(law, "error", 0.0),
+        mean=shape.mean, sd=shape.sd, min=low, max=high, **quantiles,
         passed_range=_within(low, observed, high),
         passed_interval=_within(quantiles["q025"], observed, quantiles["q975"]),
         draws=EXACT, method=law.method,

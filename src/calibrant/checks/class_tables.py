@@ -115,7 +115,7 @@ class KeptHits:
         self.columns.append(tuple(column[weights > 0] for column in kept))
 
     def of(self, bins: int, binning: str, part: np.ndarray) -> Iterator[Binned]:
-        """The bins of a target, a few replicates at a time; nothing where it has no rows."""
+        """The bins of a target, a few replicates at a time; nothing where it has no weight."""
         if len(self.columns) > 1:
             self.columns = [tuple(np.concatenate(column) for column in zip(*self.columns, strict=True))]
         chosen = np.zeros(self.targets.cells, bool)
@@ -129,7 +129,7 @@ class KeptHits:
         np.add.at(mass, place, 1 if given is None else units_of(given))
         np.add.at(confidence, place, np.rint(weights * p * CONFIDENCE).astype(np.int64))
         step = max(FEWEST, TABLE // len(mass))
-        for start in range(0, self.plan.draws, step):
+        for start in range(0, self.plan.draws if mass.any() else 0, step):
             lanes = lanes_of(self.plan, np.arange(start, min(start + step, self.plan.draws)))
             table = np.zeros((len(mass), len(lanes.numbers) + 1), np.int32 if given is None else np.int64)
             add_hits(table, lanes, limits, numbers, place[None], hit, given, self.plan.threads)
@@ -215,7 +215,7 @@ class LabelSums:
 
     def count(self, slots: Sequence[int], part: np.ndarray) -> np.ndarray:
         """The weight of labels in these slots (slots, R + 1)."""
-        return self._in_order(self.counts[part][:, list(slots)].sum(axis=0) * self.unit)
+        return self._in_order(self.counts[part[:, None], np.array(slots)].sum(axis=0) * self.unit)
 
     def _in_order(self, values: np.ndarray) -> np.ndarray:
         return np.concatenate([self.lanes.in_order(values[..., :-1]), values[..., -1:]], axis=-1)

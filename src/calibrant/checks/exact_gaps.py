@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.fft import next_fast_len
 
 from calibrant.calibration.binned import BinSums, BinTable
 from calibrant.calibration.binning import assign
@@ -274,30 +275,46 @@ def _spread(terms: list[np.ndarray], chances: list[np.ndarray]) -> float:
 
 
 def _convolved(terms: list[np.ndarray], chances: list[np.ndarray], start: float, step: float, reach: float) -> _Density:
-    """The mixture over members of the law of the sum, each value split between its two neighbours on the grid."""
+    """The mixture over members of the law of the sum, each value split between its two neighbours on the grid.
+
+    Bins are convolved in groups of about √B first: a group reaches over a small part of the grid, and costs as little.
+    """
     members = len(chances[0])
-    size = 1 << int(np.ceil(np.log2(reach / step + len(terms) + 2.0)))
+    size = next_fast_len(int(reach / step) + len(terms) + 2, real=True)
     total = np.zeros(size // 2 + 1, np.complex128)
-    batch = max(1, AT_A_TIME // size)
+    batch, group = max(1, AT_A_TIME // size), max(1, round(len(terms) ** 0.5))
     for a in range(0, members, batch):
         product: np.ndarray | float = 1.0
-        for term, chance in zip(terms, chances, strict=True):
-            product = product * np.fft.rfft(_split(term - term.min(), chance[a : a + batch], step, size), axis=1)
+        some = [chance[a : a + batch] for chance in chances]
+        for b in range(0, len(terms), group):
+            law = _law_of_group(terms[b : b + group], some[b : b + group], step)
+            product = product * np.fft.rfft(law, size, axis=1)
         total += np.asarray(product).sum(axis=0)
-    probability = np.maximum(np.fft.irfft(total, size), 0.0) / members
-    return _Density(start, step, probability)
+    return _Density(start, step, np.maximum(np.fft.irfft(total, size), 0.0) / members)
+
+
+def _law_of_group(terms: list[np.ndarray], chances: list[np.ndarray], step: float) -> np.ndarray:
+    """The laws (members, length) of the sum of a few terms, from the sum of the least of each on."""
+    steps = int(sum(term.max() - term.min() for term in terms) / step) + len(terms) + 1
+    if len(terms) == 1:
+        return _split(terms[0], chances[0], step, steps)
+    size = next_fast_len(steps, real=True)
+    product: np.ndarray | float = 1.0
+    for term, chance in zip(terms, chances, strict=True):
+        product = product * np.fft.rfft(_split(term, chance, step, size), axis=1)
+    return np.fft.irfft(product, size, axis=1)[:, :steps]
 
 
 def _split(term: np.ndarray, chance: np.ndarray, step: float, size: int) -> np.ndarray:
-    """The law of a term on the grid (members, size): the mean of every value is kept."""
+    """The law of a term on the grid (members, size), from its least value on: the mean is kept."""
     members = len(chance)
-    place = term / step
+    place = (term - term.min()) / step
     left = place.astype(np.int64)
     right = place - left
     at = (np.arange(members)[:, None] * size + left).ravel()
-    out = np.bincount(at, (chance * (1.0 - right)).ravel(), members * size)
-    out += np.bincount(at + 1, (chance * right).ravel(), members * size)
-    return out.reshape(members, size)
+    out = np.bincount(at, (chance * (1.0 - right)).ravel(), members * size + 1)
+    out += np.bincount(at + 1, (chance * right).ravel(), members * size + 1)
+    return out[:-1].reshape(members, size)
 
 
 def _cells(density: _Density, power: float, observed: float, total: float, error: float) -> Lattice:

@@ -9,7 +9,9 @@ import typer
 from calibrant.cli import inputs
 
 
+@inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
 def command(
+    *,
     files: inputs.Files,
     statistics: Annotated[
         list[str] | None,
@@ -40,19 +42,7 @@ def command(
     ] = None,
     seed: inputs.Seed = 0,
     threads: inputs.Threads = None,
-    labels: inputs.Labels = None,
-    probs: inputs.Probs = None,
-    logits: inputs.Logits = None,
-    log_probs: inputs.LogProbs = None,
-    prob: inputs.Prob = None,
-    confidence: inputs.Confidence = None,
-    correct: inputs.Correct = None,
-    y: inputs.Y = None,
-    mean: inputs.Mean = None,
-    std: inputs.Std = None,
-    var: inputs.Var = None,
-    samples: inputs.Samples = None,
-    quantiles: inputs.Quantiles = None,
+    columns: inputs.Columns,
     json_path: inputs.JsonPath = None,
     html_path: inputs.HtmlPath = None,
     form: inputs.Format = "table",
@@ -61,7 +51,6 @@ def command(
     quiet: inputs.Quiet = False,
 ) -> None:  # fmt: skip
     """Check whether what was observed is what the model expects, and what calibration error alone would have said."""
-    columns = inputs.columns_of(locals())
     from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings, write_outputs
     from calibrant.evaluation.check import check
 

@@ -9,7 +9,9 @@ import typer
 from calibrant.cli import inputs
 
 
+@inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
 def command(
+    *,
     inside: Annotated[
         str, typer.Option("--inside", help="Predictions on rows of the known distribution.", metavar="FILE")
     ],
@@ -27,19 +29,7 @@ def command(
     level: inputs.Level = 0.95,
     seed: inputs.Seed = 0,
     threads: inputs.Threads = None,
-    labels: inputs.Labels = None,
-    probs: inputs.Probs = None,
-    logits: inputs.Logits = None,
-    log_probs: inputs.LogProbs = None,
-    prob: inputs.Prob = None,
-    confidence: inputs.Confidence = None,
-    correct: inputs.Correct = None,
-    y: inputs.Y = None,
-    mean: inputs.Mean = None,
-    std: inputs.Std = None,
-    var: inputs.Var = None,
-    samples: inputs.Samples = None,
-    quantiles: inputs.Quantiles = None,
+    columns: inputs.Columns,
     json_path: inputs.JsonPath = None,
     html_path: inputs.HtmlPath = None,
     form: inputs.Format = "table",
@@ -48,7 +38,6 @@ def command(
     quiet: inputs.Quiet = False,
 ) -> None:
     """Judge a score of rows by how well it tells outside from inside: AUROC, AUPR, FPR95 and others, with intervals."""
-    columns = inputs.columns_of(locals())
     from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings, write_outputs
     from calibrant.evaluation.detect import detect
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from calibrant.cli import inputs
 
 
+@inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
 def command(
+    *,
     files: inputs.Files,
     metrics: inputs.Metrics = None,
     by: inputs.By = None,
@@ -22,19 +24,7 @@ def command(
     level: inputs.Level = 0.95,
     seed: inputs.Seed = 0,
     threads: inputs.Threads = None,
-    labels: inputs.Labels = None,
-    probs: inputs.Probs = None,
-    logits: inputs.Logits = None,
-    log_probs: inputs.LogProbs = None,
-    prob: inputs.Prob = None,
-    confidence: inputs.Confidence = None,
-    correct: inputs.Correct = None,
-    y: inputs.Y = None,
-    mean: inputs.Mean = None,
-    std: inputs.Std = None,
-    var: inputs.Var = None,
-    samples: inputs.Samples = None,
-    quantiles: inputs.Quantiles = None,
+    columns: inputs.Columns,
     json_path: inputs.JsonPath = None,
     html_path: inputs.HtmlPath = None,
     form: inputs.Format = "table",
@@ -44,7 +34,6 @@ def command(
     quiet: inputs.Quiet = False,
 ) -> None:
     """Judge predictions: every metric that applies, with its interval and what a calibrated model would give."""
-    columns = inputs.columns_of(locals())
     from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings, write_outputs
     from calibrant.evaluation.evaluate import evaluate
 

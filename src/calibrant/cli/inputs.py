@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import inspect
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -96,6 +98,25 @@ Repeats = Annotated[
 Pairs = Annotated[
     bool, typer.Option("--pairs", help="With --sizes: files are before, after, before, after, …: improvements.")
 ]
+CLASSES: dict[str, Any] = {
+    "labels": Labels,
+    "probs": Probs,
+    "logits": Logits,
+    "log_probs": LogProbs,
+    "prob": Prob,
+    "confidence": Confidence,
+    "correct": Correct,
+}
+NUMBERS: dict[str, Any] = {
+    "y": Y,
+    "mean": Mean,
+    "std": Std,
+    "var": Var,
+    "samples": Samples,
+    "quantiles": Quantiles,
+}
+Columns = dict[str, str | None]
+"""What the column options of tables name."""
 IN_MEMORY = 1 << 28
 """Bytes up to which an input is read at once."""
 
@@ -126,15 +147,31 @@ def draws_of(text: str) -> int | str:
     return "exact" if count is None else count
 
 
-def columns_of(given: Mapping[str, Any]) -> dict[str, str | None]:
-    """The column options among the arguments of a command."""
-    from calibrant.predictions.files.tables import ColumnOptions
+def with_columns(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command whose parameter `columns` is made of these options, in its place among the others."""
 
-    return {key: given.get(key) for key in ColumnOptions.__dataclass_fields__}
+    def given(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        added = [inspect.Parameter(name, kind, default=None, annotation=option) for name, option in options.items()]
+        known = [item.replace(kind=kind) for item in signature.parameters.values()]
+        place = [item.name for item in known].index("columns")
+
+        @functools.wraps(command)
+        def run(**values: Any) -> None:
+            columns = {name: values.pop(name) for name in options}
+            command(columns=columns, **values)
+
+        run.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[*known[:place], *added, *known[place + 1 :]]
+        )
+        return run
+
+    return given
 
 
 def read_all(
-    files: list[str], columns: dict[str, str | None], *, strict: bool, blocks: bool = False, soft_labels: bool = False
+    files: list[str], columns: Columns, *, strict: bool, blocks: bool = False, soft_labels: bool = False
 ) -> list[InMemory | Stream]:
     """Every input that was named, with the column options: read at once, or left in its files where it is large."""
     from calibrant.predictions.files.shards import Source

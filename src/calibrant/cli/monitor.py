@@ -25,25 +25,20 @@ State = Annotated[
 ]
 
 
+@inputs.with_columns(inputs.CLASSES)
 def command(
+    *,
     files: inputs.Files,
     of: Of = None,
     alpha: Alpha = None,
     state: State = None,
-    labels: inputs.Labels = None,
-    probs: inputs.Probs = None,
-    logits: inputs.Logits = None,
-    log_probs: inputs.LogProbs = None,
-    prob: inputs.Prob = None,
-    confidence: inputs.Confidence = None,
-    correct: inputs.Correct = None,
+    columns: inputs.Columns,
     json_path: inputs.JsonPath = None,
     strict: inputs.Strict = False,
     blocks: inputs.Blocks = False,
     quiet: inputs.Quiet = False,
 ) -> None:
     """Test calibration along a stream: rows in the order of the files, a verdict that holds whenever one looks."""
-    columns = inputs.columns_of(locals())
     from calibrant.cli.output import check_outputs, emit, refuse_warnings
 
     check_outputs(json=json_path, state=state)

@@ -27,10 +27,11 @@ class RunLaws:
 def laws_of_runs(p: np.ndarray, edges: np.ndarray) -> RunLaws:
     """The law of the hits of each run of rows edges[g] … edges[g + 1], row i hitting with chance p[i].
 
-    Tails are cut off where they hold less than 1e-20 for every half that was convolved.
+    Tails are cut off where they hold less than 1e-20 for every half that was convolved. Chances that rounding has put
+    outside of 0 … 1 are put back.
     """
     edges = np.ascontiguousarray(edges, np.int64)
     runs = len(edges) - 1
     least, width, flat = np.empty(runs, np.int64), np.empty(runs, np.int64), np.empty(len(p) + runs)
-    loops.laws_of_runs(np.ascontiguousarray(p, np.float64), edges, least, width, flat)
+    loops.laws_of_runs(np.clip(p, 0.0, 1.0, dtype=np.float64), edges, least, width, flat)
     return RunLaws(edges, least, width, flat)

@@ -113,7 +113,8 @@ def _edges(redraw: Redraw, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarra
     edges[:, : len(inner)] = found
     edges[:, len(inner) : -1] = (mean + SURE * std).max(axis=0)[:, None]
     _snap_to_gaps(edges, redraw, mean, std)
-    edges[:, :-1] = np.where(redraw.closed, np.nextafter(edges[:, :-1], np.inf), edges[:, :-1])
+    closed = np.flatnonzero(redraw.closed)
+    edges[:, closed] = np.nextafter(edges[:, closed], np.inf)
     return np.maximum.accumulate(edges, axis=1), median
 
 

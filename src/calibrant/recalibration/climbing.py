@@ -1,7 +1,7 @@
 """Climbing to a local maximum of a smooth function of a few bounded variables, by damped Newton steps.
 
-The function need not be concave: steps use the sizes of the curvatures, saddle points are left along the direction that
-rises, and where a function still rises towards a bound too slowly for its gradient to tell, the bound is tried.
+The function need not be concave: damping grows until it is to the steps, saddle points are left along the direction
+that rises, and where a function still rises towards a bound too slowly for its gradient to tell, the bound is tried.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 WIDEST = float(np.log(64.0))
 """Variables lie within ± this: logarithms of numbers in [1/64, 64]."""
@@ -20,7 +21,7 @@ NEAR = 1e-5
 MOST_STEPS = 200
 ROUNDING = 1e-14
 FLAT = 1e-9
-"""Curvatures under this are taken for it: a step along a flat direction is then short."""
+"""Added to every curvature: a step along a flat direction is then short."""
 RISING = 1e-6
 """A curvature that makes a stationary point a saddle."""
 
@@ -90,47 +91,60 @@ def _settle(at: At, here: Point, tolerance: float) -> tuple[Point, bool, int]:
     """Damped Newton steps inside the bounds until the projected gradient vanishes at what is no saddle."""
     damping = 1e-3
     for step in range(MOST_STEPS):
-        free = here.free
-        values, vectors = np.linalg.eigh(here.hessian[np.ix_(free, free)])
         if here.steepest < tolerance:
-            there = _off_saddle(at, here, free, values, vectors)
+            there = _off_saddle(at, here)
             if there is None:
                 return here, True, step
         else:
-            there, damping = _newton(at, here, free, values, vectors, damping)
+            there, damping = _newton(at, here, damping)
             if there is None:
                 return here, False, step
         here = there
     return here, here.steepest < tolerance, MOST_STEPS
 
 
-def _newton(
-    at: At, here: Point, free: np.ndarray, values: np.ndarray, vectors: np.ndarray, damping: float
-) -> tuple[Point | None, float]:
+def _newton(at: At, here: Point, damping: float) -> tuple[Point | None, float]:
     """A better point uphill, and the damping to go on with; None where steps of any length lead down."""
-    slope, size = vectors.T @ here.gradient[free], np.abs(values)
-    for trial in range(40):
-        along = slope / (np.maximum(size, FLAT) + damping * size.max())
-        there = _moved(at, here, free, vectors @ np.clip(along, -1.0, 1.0))
-        if there.better_than(here):
-            return there, damping if trial else damping * 0.1
-        damping = max(damping * 10.0, 1e-4)
+    free = here.free
+    curvature, slope = -here.hessian[np.ix_(free, free)], here.gradient[free]
+    size, unit = float(np.abs(curvature).max()), np.eye(len(slope))
+    for trial in range(60):
+        step = _solved(curvature + (FLAT + damping * size) * unit, slope)
+        if step is not None:
+            there = _moved(at, here, np.clip(step, -1.0, 1.0))
+            if there.better_than(here):
+                return there, damping if trial else damping * 0.1
+        damping = max(damping * 4.0, 1e-4)
     return None, damping
 
 
-def _off_saddle(at: At, here: Point, free: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> Point | None:
-    """A higher point along the direction of most positive curvature, where there is one (members that are alike)."""
-    if not values.size or values[-1] < RISING:
+def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """x with matrix·x = right, or None where the symmetric matrix is not positive definite."""
+    if not len(right):
+        return right
+    try:
+        return cho_solve(cho_factor(matrix, lower=True), right)
+    except LinAlgError:
         return None
+
+
+def _off_saddle(at: At, here: Point) -> Point | None:
+    """A higher point along the direction of most positive curvature, where there is one (members that are alike)."""
+    free = here.free
+    hessian = here.hessian[np.ix_(free, free)]
+    if _solved(RISING * np.eye(len(hessian)) - hessian, np.zeros(len(hessian))) is not None:
+        return None
+    direction = np.linalg.eigh(hessian)[1][:, -1]
     for length in (0.5, 0.1, 0.02):
         for sign in (1.0, -1.0):
-            there = _moved(at, here, free, sign * length * vectors[:, -1])
+            there = _moved(at, here, sign * length * direction)
             if there.value > here.value + ROUNDING * abs(here.value):
                 return there
     return None
 
 
-def _moved(at: At, here: Point, free: np.ndarray, step: np.ndarray) -> Point:
-    theta = here.theta.copy()
+def _moved(at: At, here: Point, step: np.ndarray) -> Point:
+    """The point a step away in what is free, held by the bounds."""
+    theta, free = here.theta.copy(), here.free
     theta[free] = np.clip(theta[free] + step, -WIDEST, WIDEST)
     return at(theta)

@@ -65,35 +65,51 @@ def _between(x, low, high):
 
 
 @kernel()
-def _place(lanes, g, p, step):
-    """Where, from 0 to 1, F takes the level p between the points g and g + 1, a step of so many units apart."""
-    a0, b0 = lanes[TOTAL + g], lanes[TOTAL + g + 1]
-    a1, b1 = lanes[DENSITY + g] * step, lanes[DENSITY + g + 1] * step
-    a2, b2 = 0.5 * lanes[SLOPE + g] * step * step, 0.5 * lanes[SLOPE + g + 1] * step * step
+def _fit(points, g, p, step, terms, j):
+    """The polynomial less p between the points g and g + 1, so many units apart, and a first place from 0 to 1."""
+    a0, b0 = points[TOTAL + g], points[TOTAL + g + 1]
+    a1, b1 = points[DENSITY + g] * step, points[DENSITY + g + 1] * step
+    a2, b2 = 0.5 * points[SLOPE + g] * step * step, 0.5 * points[SLOPE + g + 1] * step * step
     rise = b0 - a0
-    c3 = 10.0 * rise - 6.0 * a1 - 4.0 * b1 - 3.0 * a2 + b2
-    c4 = -15.0 * rise + 8.0 * a1 + 7.0 * b1 + 3.0 * a2 - 2.0 * b2
-    c5 = 6.0 * rise - 3.0 * a1 - 3.0 * b1 - a2 + b2
-    t = _between((p - a0) / rise, 0.0, 1.0)
+    terms[j] = _between((p - a0) / rise, 0.0, 1.0)
+    terms[W + j], terms[2 * W + j], terms[3 * W + j] = a0 - p, a1, a2
+    terms[4 * W + j] = 10.0 * rise - 6.0 * a1 - 4.0 * b1 - 3.0 * a2 + b2
+    terms[5 * W + j] = -15.0 * rise + 8.0 * a1 + 7.0 * b1 + 3.0 * a2 - 2.0 * b2
+    terms[6 * W + j] = 6.0 * rise - 3.0 * a1 - 3.0 * b1 - a2 + b2
+
+
+@kernel(fastmath={"contract"})
+def _solve(terms):
+    """Newton's steps on the polynomials of a tile, to the places where they are 0."""
     for _ in range(POLISH):
-        value = ((((c5 * t + c4) * t + c3) * t + a2) * t + a1) * t + a0 - p
-        slope = (((5.0 * c5 * t + 4.0 * c4) * t + 3.0 * c3) * t + 2.0 * a2) * t + a1
-        t = _between(t - value / slope if slope > 0.0 else t, 0.0, 1.0)
-    return t
+        for j in range(W):
+            t, a1, a2 = terms[j], terms[2 * W + j], terms[3 * W + j]
+            c3, c4, c5 = terms[4 * W + j], terms[5 * W + j], terms[6 * W + j]
+            value = ((((c5 * t + c4) * t + c3) * t + a2) * t + a1) * t + terms[W + j]
+            slope = (((5.0 * c5 * t + 4.0 * c4) * t + 3.0 * c3) * t + 2.0 * a2) * t + a1
+            t -= value / slope if slope > 0.0 else 0.0
+            t = 0.0 if t < 0.0 else t
+            terms[j] = 1.0 if t > 1.0 else t
 
 
 @kernel()
-def _guess(levels, low, high, unit, mu, inverse, ratio, lanes, guesses):
+def _guess(levels, low, high, unit, mu, inverse, ratio, points, terms, guesses):
     """A first guess of every quantile."""
     width = (high - low) / (W - 1)
     for j in range(W):
-        lanes[X + j] = low + j * width
-    _curve(lanes, mu, inverse, ratio)
+        points[X + j] = low + j * width
+    _curve(points, mu, inverse, ratio)
     g = 0
-    for i in range(levels.size):
-        while g < W - 2 and lanes[TOTAL + g + 1] <= levels[i]:
-            g += 1
-        guesses[i] = lanes[X + g] + width * _place(lanes, g, levels[i], width / unit)
+    for first in range(0, levels.size, W):
+        count = min(W, levels.size - first)
+        for j in range(count):
+            while g < W - 2 and points[TOTAL + g + 1] <= levels[first + j]:
+                g += 1
+            guesses[first + j] = points[X + g]
+            _fit(points, g, levels[first + j], width / unit, terms, j)
+        _solve(terms)
+        for j in range(count):
+            guesses[first + j] += width * terms[j]
 
 
 @kernel()
@@ -113,14 +129,15 @@ def _step(levels, first, unit, lanes, guesses):
 def level_quantiles(mean, std, levels, scores, out, done):
     """Quantiles (n, L) at rising levels of the mixtures of rows (n, M); done[i]: those of row i are good."""
     members = mean.shape[1]
-    lanes, inverse, ratio = np.empty(LANES), np.empty(members), np.empty(members)
+    lanes, terms = np.empty(LANES), np.zeros(7 * W)
+    inverse, ratio = np.empty(members), np.empty(members)
     for i in range(mean.shape[0]):
         mu, sd, guesses = mean[i], std[i], out[i]
         low, high, unit = _limits(mu, sd, scores[0], scores[-1])
         for m in range(members):
             inverse[m] = 1.0 / sd[m]
             ratio[m] = unit / sd[m]
-        _guess(levels, low, high, unit, mu, inverse, ratio, lanes, guesses)
+        _guess(levels, low, high, unit, mu, inverse, ratio, lanes, terms, guesses)
         done[i] = True
         for first in range(0, levels.size, W):
             for attempt in range(PATIENCE):

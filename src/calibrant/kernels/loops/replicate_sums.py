@@ -47,7 +47,7 @@ def _scores_by_steps(words, lane, below, predicted, scores, starts, owner, steps
     for k in range(1, scores.shape[1]):
         steps[k] = scores[s, k] - scores[s, k - 1]
     count, stride = scores.shape[1], below.shape[1]
-    follow(words, lane, below, 0, stride, count, owner, starts, scores[s, predicted], steps, 0, values[s])
+    follow(words, lane, below, 0, stride, count, starts, owner, scores[s, predicted], steps, values[s])
 
 
 @kernel()
@@ -101,11 +101,11 @@ def sum_rows(
     where chosen is negative. `weights` multiply scores, `units` are the same in whole numbers for counts; the log score
     of an observed label is left out where it is not `finite`.
     """
-    classes, room_of_lanes = z.shape[2], numbers.size + LANES
+    classes, width = z.shape[2], numbers.size + LANES
     buffer, e, mean = room(z, is_probs)
     below, steps = np.empty((edges.size - 1, classes + 1), np.uint32), np.empty(classes + 1, np.int32)
-    words, labels = np.empty((4, room_of_lanes), np.uint32), np.empty(room_of_lanes, np.int32)
-    values, scores = np.empty((2, room_of_lanes), np.int32), np.zeros((2, classes), np.int32)
+    words, labels = np.empty((4, width), np.uint32), np.empty(width, np.int32)
+    values, scores = np.empty((2, width), np.int32), np.zeros((2, classes), np.int32)
     scored, narrow, quad = sums.shape[1] > 0, classes <= NARROW, -1
     for i in range(start, stop):
         lane, k, cell = (first + i) & 3, predicted[i], cells[i]

@@ -51,7 +51,7 @@ def thresholds(p, out, start, stop):
 
 # ----------------------------------------------------------------------------------------------- hits
 @kernel()
-def follow(words, lane, below, first, stride, count, owner, starts, start, steps, step, out):
+def follow(words, lane, below, first, stride, count, starts, owner, start, steps, out):
     """out[lane] = start + the steps whose limits its word has reached; those of member m begin at first + m·stride.
 
     Whole vectors: what one writes beyond its member's lanes the next overwrites.
@@ -59,7 +59,7 @@ def follow(words, lane, below, first, stride, count, owner, starts, start, steps
     at = lane * words.shape[1]
     for s in range(starts.size):
         lanes = starts[s]
-        add_steps(words, at + lanes, below, first + owner[s] * stride, count, start, steps, step, out, lanes)
+        add_steps(words, at + lanes, below, first + owner[s] * stride, count, start, steps, out, lanes)
 
 
 @kernel()
@@ -82,7 +82,7 @@ def hit_rows(limits, rows, places, hits, weights, k0, k1, purpose, numbers, star
             quad = rows[i] >> 2
             draw_words(k0, k1, purpose, quad, numbers, words)
         steps[0] = -weights[i]
-        follow(words, rows[i] & 3, limits, i * members, 1, 1, owner, starts, weights[i], steps, 0, values)
+        follow(words, rows[i] & 3, limits, i * members, 1, 1, starts, owner, weights[i], steps, values)
         for b in range(places.shape[0]):
             _add_values(values, table, places[b, i], numbers.size)
             table[places[b, i], numbers.size] += weights[i] * hits[i]
@@ -170,7 +170,7 @@ def labels_by_steps(words, lane, below, predicted, starts, owner, steps, labels)
     for k in range(1, below.shape[1]):
         steps[k] = 1
     count, stride = below.shape[1] - 1, below.shape[1]
-    follow(words, lane, below, 0, stride, count, owner, starts, i4(predicted), steps, 0, labels)
+    follow(words, lane, below, 0, stride, count, starts, owner, i4(predicted), steps, labels)
 
 
 @kernel()

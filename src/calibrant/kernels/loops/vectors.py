@@ -28,30 +28,28 @@ def _everywhere(builder, value, vector):
 
 
 @intrinsic
-def add_steps(typing_context, words, at, limits, row, count, start, steps, step, out, to):
-    """out[to + j] = start + Σ of steps[step + q] over q < count with words[at + j] >> 1 >= limits[row + q], j < 16.
+def add_steps(typing_context, words, at, limits, row, count, start, steps, out, to):
+    """out[to + j] = start + Σ of steps[q] over q < count with words[at + j] >> 1 >= limits[row + q], j < 16.
 
     words and limits are of uint32, start, steps and out of int32; of a word the upper 31 bits count.
     """
-    signature = types.void(
-        words, types.int64, limits, types.int64, types.int64, types.int32, steps, types.int64, out, types.int64
-    )
+    signature = types.void(words, types.int64, limits, types.int64, types.int64, types.int32, steps, out, types.int64)
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
-        words, at, limits, row, count, start, steps, step, out, to = arguments
+        words, at, limits, row, count, start, steps, out, to = arguments
         whole = builder.load(_pointer(context, builder, kinds[0], words, at, WORDS), align=4)
         drawn = builder.lshr(whole, ir.Constant(WORDS, [1] * LANES))
         total = cgutils.alloca_once_value(builder, _everywhere(builder, start, WORDS))
         first_limit = _pointer(context, builder, kinds[2], limits, row)
-        first_step = _pointer(context, builder, kinds[6], steps, step)
+        first_step = _pointer(context, builder, kinds[6], steps, row.type(0))
         with cgutils.for_range(builder, count) as loop:
             limit = _everywhere(builder, builder.load(builder.gep(first_limit, [loop.index])), WORDS)
             more = _everywhere(builder, builder.load(builder.gep(first_step, [loop.index])), WORDS)
             above = builder.icmp_unsigned(">=", drawn, limit)
             added = builder.select(above, more, ir.Constant(WORDS, [0] * LANES))
             builder.store(builder.add(builder.load(total), added), total)
-        builder.store(builder.load(total), _pointer(context, builder, kinds[8], out, to, WORDS), align=4)
+        builder.store(builder.load(total), _pointer(context, builder, kinds[7], out, to, WORDS), align=4)
         return context.get_dummy_value()
 
     return signature, generate
