@@ -8,7 +8,7 @@ from scipy.stats import kstest
 import calibrant as cal
 from calibrant import registry
 
-COUNT = {"bayesian": 250, "independent": 100}
+COUNT = {"bayesian": 200, "independent": 100, "exact": 80}
 ROWS, MEMBERS, DRAWS = 60, 5, 39
 SHARPNESS = np.exp(0.4 * np.linspace(-1.3, 1.3, MEMBERS))
 
@@ -94,7 +94,7 @@ def test_p_values_of_computed_laws_are_uniform_too(design):
     draw, rng = design("bayesian"), np.random.default_rng(11)
     found = [
         cal.check(draw(rng), EXACT[design], members="bayesian", draws="exact", seed=k, threads=1).results[0].checks
-        for k in range(COUNT["bayesian"])
+        for k in range(COUNT["exact"])
     ]
     for statistic in found[0]:
         p = kstest([checks[statistic].randomised for checks in found], "uniform").pvalue
@@ -137,3 +137,23 @@ def test_data_of_the_average_fit_better_than_any_member_leads_to_expect():
     assert surprised(found, "bayesian", "accuracy") == 0.0
     for statistic in ("accuracy", "nll", "ece"):
         assert surprised(found, "independent", statistic) < 0.25, statistic
+
+
+# --------------------------------------------------------------------------------------------------- real networks
+def test_what_the_page_of_real_networks_says(data_folder):
+    """docs/checks-real.md: eight networks on clean images, four under noise."""
+    folder = data_folder / "predictions"
+    eight = np.load(folder / "cifar10_test_8cnn_logits.npz")
+    (result,) = cal.check(cal.Classification.from_logits(eight["logits"], eight["labels"])).results
+    assert result.supported == "bayesian"
+    assert not any(result.independent[name].passed() for name in ("accuracy", "ece", "brier"))
+    four = np.load(folder / "cifar10_resnet_ensemble_shift_ood_logits.npz")
+    clean = cal.Classification.from_logits(four["logits_clean"], four["labels_clean"])
+    assert cal.check(clean).results[0].checks["nll"].surprise() == "higher"
+    assert cal.check(clean, temperatures=0.2).results[0].supported == "both"
+    for severity in (2, 5):
+        logits = four[f"logits_gaussian_noise_{severity}"]
+        noisy = cal.Classification.from_logits(logits, four["labels_gaussian_noise"])
+        for options in ({}, {"temperatures": 0.2, "fit": clean}):
+            (result,) = cal.check(noisy, **options).results
+            assert not any(check.passed() for check in (*result.checks.values(), *result.independent.values()))
