@@ -117,8 +117,10 @@ def samples(rows: int = ROWS, count: int = DRAWS) -> Data:
 
 CLASS_STATISTICS = (
     "accuracy", "ece", "ece(binning=mass)", "ece(norm=l2)", "mce", "tce", "nll", "brier", "class_frequency(of=0)",
-    "confusion(true=0,predicted=1)", "entropy", "cwce", "ks", "top_k(k=2)",
+    "confusion(true=0,predicted=1)", "entropy",
 )  # fmt: skip
+ANY_STATISTICS = ("cwce", "ks", "top_k(k=2)")
+"""Of those that are computed anew on each set of labels."""
 JUDGED_STATISTICS = ("accuracy", "ece", "nll", "brier")
 GAUSSIAN_STATISTICS = (
     "calibration_error", "picp", "mse", "nll", "crps", "mean", "min", "max", "quantile(level=0.9)", "mace",
@@ -127,15 +129,17 @@ SAMPLE_STATISTICS = ("calibration_error", "picp", "mse", "crps", "mean", "min", 
 EXACT_CLASSES = ("accuracy", "ece", "nll", "brier", "class_frequency(of=0)", "confusion(true=0,predicted=1)")
 EXACT_GAUSSIANS = ("picp", "mse", "mean")
 SAMPLED = (
-    ("classes", classes, CLASS_STATISTICS),
-    ("judged", judged, JUDGED_STATISTICS),
-    ("Gaussians", gaussians, GAUSSIAN_STATISTICS),
-    ("samples", samples, SAMPLE_STATISTICS),
+    ("classes", classes, CLASS_STATISTICS, 3),
+    ("classes", classes, ANY_STATISTICS, 1),
+    ("judged", judged, JUDGED_STATISTICS, 3),
+    ("Gaussians", gaussians, GAUSSIAN_STATISTICS, 3),
+    ("samples", samples, SAMPLE_STATISTICS, 1),
 )
+"""Predictions, statistics, and how many times as many data sets there are."""
 COMPUTED = (
-    ("classes", classes, EXACT_CLASSES),
-    ("judged", judged, JUDGED_STATISTICS),
-    ("Gaussians", gaussians, EXACT_GAUSSIANS),
+    ("classes", classes, EXACT_CLASSES, 1),
+    ("judged", judged, JUDGED_STATISTICS, 1),
+    ("Gaussians", gaussians, EXACT_GAUSSIANS, 1),
 )
 
 
@@ -160,12 +164,12 @@ def uniform_table(
     count: int, designs: Sequence[Any] = SAMPLED, draws: int | str = DRAWS, first_seed: int = 0
 ) -> list[str]:
     """Data from a random member, read as Bayesian: every statistic's p-value is uniform."""
-    lines = ["| predictions | statistic | KS p | two-sided p < 0.05 |", "| --- | --- | ---: | ---: |"]
-    for seed, (name, design, statistics) in enumerate(designs, first_seed):
-        found = [result.checks for result in checked(design(), statistics, count, seed=seed, draws=draws)]
+    lines = ["| predictions | statistic | data sets | KS p | two-sided p < 0.05 |", "| --- | --- |" + " ---: |" * 3]
+    for seed, (name, design, statistics, times) in enumerate(designs, first_seed):
+        found = [result.checks for result in checked(design(), statistics, times * count, seed=seed, draws=draws)]
         for statistic in statistics:
             p, share = uniformity(found, statistic)
-            lines.append(f"| {name} | `{statistic}` | {p:.2f} | {100 * share:.1f} % |")
+            lines.append(f"| {name} | `{statistic}` | {len(found)} | {p:.2f} | {100 * share:.1f} % |")
     return lines
 
 
@@ -175,7 +179,7 @@ def computed_table(count: int) -> list[str]:
 
 
 # ------------------------------------------------------------------------------------- one reading or the other
-SIZES = (100, 500, 3000)
+SIZES = (100, 500, 3000, 10_000)
 STATISTICS = ("accuracy", "nll", "ece")
 ENSEMBLE = Classes()
 

@@ -50,7 +50,7 @@ COUNTS = {
     "levels_null": 600,
     "checks": 1000,
     "surprise": 400,
-    "normal": 40,
+    "normal": 24,
 }
 BIAS_ROWS = 200_000
 

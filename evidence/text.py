@@ -198,11 +198,10 @@ errors {levels_null_band} % and {levels_null_p} %):
 ## Posterior predictive checks
 
 `check` replicates labels from the model; stated in `evidence/checks.py`. Labels from a random member of an ensemble,
-the Bayesian reading: whatever the statistic, the randomised p-value should be uniform. Of {checks_count} data sets of
-100 rows, 5 members and {checks_draws} replicates each: the p-value of a Kolmogorov-Smirnov test against uniform, and
-the share with a two-sided p below 0.05, which is 5 % for a continuous statistic and may be off for a discrete one
-(standard error {checks_p} %). *Samples*: the outcomes and {checks_draws} joint draws are exchangeable, and so is every
-replicate.
+the Bayesian reading: whatever the statistic, the randomised p-value should be uniform. Of data sets of 100 rows, 5
+members and {checks_draws} replicates each: the p-value of a Kolmogorov-Smirnov test against uniform, and the share with
+a two-sided p below 0.05, which is 5 % for a continuous statistic and may be off for a discrete one, as `picp` (standard
+error of {checks_count} data sets: {checks_p} %). *Samples*: the outcomes are one more of {checks_draws} joint draws.
 
 {checks_uniform}
 
