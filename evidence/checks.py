@@ -169,7 +169,7 @@ def uniform_table(
         found = [result.checks for result in checked(design(), statistics, times * count, seed=seed, draws=draws)]
         for statistic in statistics:
             p, share = uniformity(found, statistic)
-            lines.append(f"| {name} | `{statistic}` | {len(found)} | {p:.2f} | {100 * share:.1f} % |")
+            lines.append(f"| {name} | `{statistic}` | {len(found)} | {p:.3f} | {100 * share:.1f} % |")
     return lines
 
 
