@@ -202,8 +202,9 @@ the Bayesian reading: whatever the statistic, the randomised p-value should be u
 members and {checks_draws} replicates each: the p-value of a Kolmogorov-Smirnov test against uniform, and the share with
 a two-sided p below 0.05, which is 5 % for a continuous statistic and may be off for a discrete one, as `picp` (standard
 error of {checks_count} data sets: {checks_p} %). *Samples*: the outcomes are one more of {checks_draws} joint draws.
-Both tables together make 48 tests, so that a KS p below 0.0002 would be a finding. The smallest, of scores of judged
-answers, was looked into: two times 35 000 other data sets have 0.96 and 0.35.
+Both tables together make 48 tests, so that a KS p below 0.0002 would be a finding. The smallest, those of scores of
+judged answers, were looked into: the quantiles of a million replicates of `nll`, from 2.5 % to 97.5 %, agree with those
+of a million sets of labels drawn by NumPy within 1.7 standard errors.
 
 {checks_uniform}
 
