@@ -48,7 +48,7 @@ def test_the_rule_decides():
     (LOW, HIGH, "called the model miscalibrated; the members say otherwise"),
 ])  # fmt: skip
 def test_what_calibration_error_alone_would_have_said(model, alone, said):
-    lines = reading_of({"ece": model}, {"ece": alone}, "bayesian", 5).lines
+    lines = reading_of({"ece": model}, {"ece": alone}, "bayesian").lines
     assert said in lines[1]
 
 
@@ -58,21 +58,21 @@ def test_what_calibration_error_alone_would_have_said(model, alone, said):
 ])  # fmt: skip
 def test_which_reading_the_data_support(ours, theirs, supported):
     checks, independent = (dict(zip(("accuracy", "nll"), part, strict=True)) for part in (ours, theirs))
-    found = reading_of(checks, independent, "bayesian", 5)
+    found = reading_of(checks, independent, "bayesian")
     assert found.supported == supported
     word = {"both": "both readings fit", "neither": "neither reading"}.get(supported, f"the {supported}")
     assert word.lower() in found.lines[-1].lower()
 
 
 def test_one_reading_alone_supports_nothing():
-    found = reading_of({"ece": IN}, {}, "independent", 5)
+    found = reading_of({"ece": IN}, {}, "independent")
     assert found.supported is None
     assert len(found.lines) == 1
 
 
 def test_what_is_undefined_is_not_counted():
     nothing = Check.of(Replicates(float("nan"), np.arange(3.0)), 1, 0.5)
-    found = reading_of({"ece": nothing, "nll": IN}, {"ece": nothing, "nll": HIGH}, "bayesian", 3)
+    found = reading_of({"ece": nothing, "nll": IN}, {"ece": nothing, "nll": HIGH}, "bayesian")
     assert found.supported == "bayesian"
     assert "it has no value here" in found.lines[0]
     assert "1 of 1 statistics" in found.lines[-1]

@@ -40,6 +40,19 @@ def test_each_is_checked_once_and_functions_of_one_name_get_a_number(classes):
     assert keys == ["ece", "<lambda>", "<lambda>#2"]
 
 
+def test_metrics_keep_their_names(classes):
+    def ece(y, p):
+        return 0.0
+
+    def entropy(y, p):
+        return 0.0
+
+    found = statistics_of([ece, "ece", "entropy", "entropy", entropy], classes)
+    assert [s.key for s in found] == ["ece#2", "ece", "entropy", "entropy#2"]
+    assert found[0].function is ece
+    assert found[1].spec is not None
+
+
 def test_own_statistics_are_of_labels(classes, numbers):
     labels, averaged = classes.labels, classes.average()
     found = {s.key: s.function(labels, averaged) for s in statistics_of("class_frequency,confusion,entropy", classes)}

@@ -106,6 +106,60 @@ def test_a_function_sees_the_labels_that_metrics_see():
         assert getattr(found["many"], name) == getattr(found["right"], name)
 
 
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("kind", ["logits", "log_probs", "probs", "one logit"])
+def test_a_function_is_shown_probabilities(members, kind):
+    p = ensemble(n=40, members=members)
+    logits = p.scores[..., :1] if kind == "one logit" else p.scores
+    odds = np.exp(np.concatenate([0 * logits, logits], axis=2) if kind == "one logit" else logits)
+    probs = odds / odds.sum(axis=2, keepdims=True)
+    if kind in ("log_probs", "probs"):
+        make = getattr(cal.Classification, f"from_{kind}")
+        given = make(np.log(probs) if kind == "log_probs" else probs, p.labels)
+    else:
+        given = cal.Classification.from_logits(logits, np.minimum(p.labels, logits.shape[2]))
+
+    def highest(labels, predictions):
+        assert predictions.scores.shape == (1, 40, probs.shape[2])
+        return predictions.scores[0].max(axis=1).sum()
+
+    assert cal.check(given, highest, draws=3)["highest"].observed == pytest.approx(probs.mean(axis=0).max(axis=1).sum())
+
+
+def test_a_function_has_as_many_replicates_as_there_are_joint_draws():
+    rng = np.random.default_rng(0)
+    p = cal.Regression.from_samples(rng.normal(size=(30, 20)), rng.normal(size=20))
+    found = cal.check(p, [lambda y, q: y[0], "mean"], draws=100)
+    first = found["<lambda>"]
+    assert first.draws == found["mean"].draws == 30
+    assert first.p_value == pytest.approx((p.samples[:, 0] < p.y[0]).mean())
+    assert found.results[0].independent["<lambda>"].draws == 100
+
+
+@pytest.mark.parametrize("reading", ["bayesian", "independent"])
+def test_functions_of_samples_are_judged_as_metrics_are(reading):
+    """A draw that stands for the outcomes is judged by the other draws and what was observed."""
+    rng = np.random.default_rng(1)
+    p = cal.Regression.from_samples(rng.normal(size=(12, 25)), rng.normal(size=25), columns={"half": np.arange(25) % 2})
+
+    def crps(y, q):
+        assert q.y is None
+        return cal.measure(cal.Regression.from_samples(q.samples, y), "crps")["crps"]
+
+    found = cal.check(p, [crps, "crps", "mae"], draws=40, members=reading, by="half")
+    for checks in (found.results[0].checks, *(g.checks for g in found.results[0].groups)):
+        for name in ("observed", "p_value", "mean", "q05", "max"):
+            assert getattr(checks["crps#2"], name) == pytest.approx(getattr(checks["crps"], name), abs=1e-9)
+    if reading == "bayesian":
+        values = []
+        for j in range(12):
+            others = p.samples.copy()
+            others[j] = p.y
+            values.append(cal.measure(cal.Regression.from_samples(others, p.samples[j]), "mae")["mae"])
+        assert found["mae"].mean == pytest.approx(np.mean(values))
+        assert found["mae"].p_value == pytest.approx(np.mean(values < np.float64(found["mae"].observed)))
+
+
 def _raises(y, p):
     raise RuntimeError("no\nway")
 

@@ -182,8 +182,8 @@ def _of_law(law: Lattice | Mixture, n: int, place: float) -> Check:
     shape = _LatticeShape(law) if isinstance(law, Lattice) else _MixtureShape(law)
     below, ties = shape.below(observed)
     mid = min(max(below + 0.5 * ties, 0.0), 1.0)
-    quantiles: dict[str, Any] = {key: shape.quantile(level) for key, level in LEVELS.items()}
-    low, high = shape.quantile(OUTERMOST), shape.quantile(1.0 - OUTERMOST)
+    low, *inner, high = shape.quantiles(np.array([OUTERMOST, *LEVELS.values(), 1.0 - OUTERMOST])).tolist()
+    quantiles: dict[str, Any] = dict(zip(LEVELS, inner, strict=True))
     return Check(
         observed=observed, n=n, p_value=below, mid_p=mid, two_sided=_two_sided(mid),
         randomised=min(below + place * ties, 1.0), se=getattr(law, "error", 0.0),
@@ -222,10 +222,10 @@ class _LatticeShape:
         under = float(self.under[first - 1]) if first else 0.0
         return min(under, 1.0), float(self.share[first:last].sum())
 
-    def quantile(self, level: float) -> float:
-        """The smallest value that a share of `level` does not exceed."""
-        place = int(np.searchsorted(self.under, level * (1.0 - EQUAL)))
-        return float(self.values[min(place, len(self.values) - 1)])
+    def quantiles(self, levels: np.ndarray) -> np.ndarray:
+        """The smallest values that a share of each level does not exceed."""
+        place = np.searchsorted(self.under, levels * (1.0 - EQUAL))
+        return self.values[np.minimum(place, len(self.values) - 1)]
 
 
 class _MixtureShape:
@@ -238,25 +238,29 @@ class _MixtureShape:
 
     def below(self, x: float) -> tuple[float, float]:
         """The share strictly below x, and at it: parts without spread are single values."""
-        law, still = self.law, self.law.sd == 0.0
-        at = still & (np.abs(x - law.mean) <= EQUAL * np.abs(law.mean)) if math.isfinite(x) else still & False
-        moved = np.where(still, 1.0, law.sd)
-        z = np.clip((x - law.mean) / moved, -40.0, 40.0)
+        if not math.isfinite(x):
+            return float(x > 0), 0.0
+        below, ties = self._shares(np.array([x]))
+        return float(below[0]), float(ties[0])
+
+    def _shares(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same of each of some values (K,)."""
+        law, x, still = self.law, x[:, None], self.law.sd == 0.0
+        at = still & (np.abs(x - law.mean) <= EQUAL * np.abs(law.mean))
+        z = np.clip((x - law.mean) / np.where(still, 1.0, law.sd), -40.0, 40.0)
         density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
         smooth = np.clip(ndtr(z) - density * law.skewness * (z * z - 1.0) / 6.0, 0.0, 1.0)
-        share = np.where(still, (law.mean < x) & ~at, smooth)
-        return float(share.mean()), float(at.mean())
+        return np.where(still, (law.mean < x) & ~at, smooth).mean(axis=1), at.mean(axis=1)
 
-    def quantile(self, level: float) -> float:
-        """By halving, between bounds that no level here lies beyond."""
-        low = float((self.law.mean - 12.0 * self.law.sd).min())
-        high = float((self.law.mean + 12.0 * self.law.sd).max())
-        for _ in range(200):
+    def quantiles(self, levels: np.ndarray) -> np.ndarray:
+        """By halving, all at once, between bounds that no level here lies beyond."""
+        low = np.full(len(levels), float((self.law.mean - 12.0 * self.law.sd).min()))
+        high = np.full(len(levels), float((self.law.mean + 12.0 * self.law.sd).max()))
+        for _ in range(60):
             middle = 0.5 * (low + high)
-            if middle in (low, high):
-                break
-            below, ties = self.below(middle)
-            low, high = (middle, high) if below + ties < level else (low, middle)
+            below, ties = self._shares(middle)
+            short = below + ties < levels
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
         return high
 
 

@@ -21,6 +21,7 @@ from calibrant.checks.own import OWN
 from calibrant.checks.plan import Plan, Targets
 from calibrant.checks.statistics import Statistic
 from calibrant.kernels.replicates import BRIER, NLL, SCORE_UNIT
+from calibrant.kernels.rows import HITS_ONLY
 from calibrant.scores.proper import rbs_factor
 
 ERRORS = ("ece", "mce", "tce")
@@ -32,8 +33,6 @@ WIDTH, KEPT = "width", "kept "
 class ClassReplicates:
     """Draws of hit statistics, of means of proper scores and of counts of labels."""
 
-    wanted: frozenset[Hashable] = frozenset()
-
     def __init__(self, statistics: Sequence[Statistic], example: Any, plan: Plan, targets: Targets) -> None:
         self.statistics, self.plan, self.targets = list(statistics), plan, targets
         self.classes = getattr(example, "classes", 2)
@@ -44,6 +43,7 @@ class ClassReplicates:
         scored = any(s.spec is not None and s.name in SCORES for s in statistics)
         self.slots, counters = self._counters([s for s in statistics if s.spec is None])
         self.labels = LabelSums(scored, counters, plan, targets) if scored or counters.count else None
+        self.wanted: frozenset[Hashable] = frozenset({HITS_ONLY}) if self.labels is None else frozenset()
 
     @classmethod
     def takes(cls, statistic: Statistic, example: Any) -> bool:

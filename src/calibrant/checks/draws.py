@@ -8,6 +8,7 @@ row), and not to blocks or threads.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,28 @@ def refuse_quantiles(example: Regression) -> None:
         )
 
 
+def judges_of(block: Regression, plan: Plan, number: int, first: int) -> Regression:
+    """The samples that a replicate is judged by: its draws have changed places with the outcomes, which are left out.
+
+    A draw that is judged by samples which hold it looks better than it is; see `SampleReplicates`.
+    """
+    samples: np.ndarray = block.samples  # type: ignore[assignment]
+    others = samples.astype(np.result_type(samples, block.y), copy=True)
+    others[_taken(block, plan, number, first), np.arange(block.n)] = block.y
+    return replace(block, samples=others, y=None)
+
+
+def _taken(block: Regression, plan: Plan, number: int, first: int) -> np.ndarray:
+    """Which draw (n,) a replicate takes in each row."""
+    count = len(block.samples)  # type: ignore[arg-type]
+    if plan.reading == INDEPENDENT:
+        return places(words(plan.seed, plan.purpose, number, block.n, first), count)
+    return np.full(block.n, chosen_samples(count, plan)[number])
+
+
 def _of_samples(block: Regression, plan: Plan, number: int, first: int) -> np.ndarray:
     samples: np.ndarray = block.samples  # type: ignore[assignment]
-    if plan.reading == INDEPENDENT:
-        chosen = places(words(plan.seed, plan.purpose, number, block.n, first), len(samples))
-        return samples[chosen, np.arange(block.n)].astype(np.float64)
-    return samples[chosen_samples(len(samples), plan)[number]].astype(np.float64)
+    return samples[_taken(block, plan, number, first), np.arange(block.n)].astype(np.float64)
 
 
 def _of_members(block: Regression, plan: Plan, number: int, first: int) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Any statistic at all: labels are replicated, and the statistic is computed anew on each set of them.
 
-Metrics of the registry go through their accumulators, functions are called. Of an input that comes in one block the
-replicates go by one after another, and memory is that of one; of a stream each replicate has its own accumulators.
+Metrics of the registry go through their accumulators, functions are called. Replicates of samples are judged by the
+samples that are left, as in `SampleReplicates`. Of an input that comes in one block the replicates go by one after
+another, and memory is that of one; of a stream each replicate has its own accumulators.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.checks.draws import draw_outcomes
+from calibrant.checks.draws import draw_outcomes, judges_of, replicates_of
 from calibrant.checks.labels import draw_labels
 from calibrant.checks.laws import Law, Replicates
 from calibrant.checks.plan import Plan, Targets
@@ -39,7 +40,8 @@ class Generic:
         self.plan, self.targets, self.example = plan, targets, example
         self.specs = {s.key: s.spec for s in statistics if s.spec is not None}
         self.functions = {s.key: s for s in statistics if s.spec is None}
-        shape = (len(targets.parts), plan.draws + 1)
+        self.draws = replicates_of(example, plan) if isinstance(example, Regression) else plan.draws
+        shape = (len(targets.parts), self.draws + 1)
         self.values = {s.key: np.full(shape, np.nan) for s in statistics}
         self.held: dict[tuple[int, int], Accumulated] = {}
         if not plan.whole:
@@ -64,25 +66,34 @@ class Generic:
     # ---------------------------------------------------------------------------------------------- rows
     def add(self, block: Any, rows: Any, cells: np.ndarray, first: int) -> None:
         """Take in a block: the observed labels first, as replicate number `draws`."""
-        judged = _averaged(block)
         parts = [np.flatnonzero(np.isin(cells, part)) for part in self.targets.parts]
-        chosen = [(k, _part(judged, rows_in)) for k, rows_in in enumerate(parts) if len(rows_in)]
-        for number, labels in self._labels(block, rows, first):
-            for k, part in chosen:
-                self._measure(k, number, part, labels[..., parts[k]])
+        judges = self._judges(_averaged(block), parts)
+        for numbers, labels in self._labels(block, rows, first):
+            if _has_samples(block) and numbers[0] < self.draws:
+                judges = self._judges(judges_of(block, self.plan, int(numbers[0]), first), parts)
+            for k, part, shown in judges:
+                self._call(k, numbers, shown, labels[..., parts[k]])
+                self._measure(k, numbers, part, labels[..., parts[k]])
+
+    def _judges(self, judged: Any, parts: list[np.ndarray]) -> list[tuple[int, Any, Any]]:
+        """Of each target that has rows: the predictions that labels are judged by, and what functions see of them."""
+        shown = _probabilities(judged) if self.functions else judged
+        return [(k, _part(judged, some), _part(shown, some)) for k, some in enumerate(parts) if len(some)]
 
     def _labels(self, block: Any, rows: Any, first: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Numbers of replicates and their labels (R, n), the observed ones first."""
-        yield np.array([self.plan.draws]), _observed(block)[None]
+        yield np.array([self.draws]), _observed(block)[None]
         draw = draw_outcomes if isinstance(block, Regression) else draw_labels
-        step = max(1, BATCH // block.n)
-        for start in range(0, self.plan.draws, step):
-            numbers = np.arange(start, min(start + step, self.plan.draws))
+        step = 1 if _has_samples(block) else max(1, BATCH // block.n)
+        for start in range(0, self.draws, step):
+            numbers = np.arange(start, min(start + step, self.draws))
             yield numbers, draw(block, rows, self.plan, numbers, first)
 
-    def _measure(self, k: int, numbers: np.ndarray, part: Any, labels: np.ndarray) -> None:
+    def _call(self, k: int, numbers: np.ndarray, part: Any, labels: np.ndarray) -> None:
         for key, statistic in self.functions.items():
             self.values[key][k, numbers] = _called(statistic, labels, part)
+
+    def _measure(self, k: int, numbers: np.ndarray, part: Any, labels: np.ndarray) -> None:
         for number, given in zip(numbers.tolist(), labels, strict=True) if self.specs else ():
             found = self.held.get((k, number)) or Accumulated.of(list(self.specs.values()), part)
             found.add(_record(part, given, list(self.specs.values())), spread=False)
@@ -110,6 +121,25 @@ def _averaged(block: Any) -> Any:
     if isinstance(block, Judged):
         return replace(block.average(), correct=None)
     return replace(block, y=None)
+
+
+def _has_samples(block: Any) -> bool:
+    """Whether every replicate is judged by samples of its own."""
+    return isinstance(block, Regression) and block.samples is not None
+
+
+def _probabilities(judged: Any) -> Any:
+    """The same with probabilities (1, N, C) for scores, whatever they came as: functions need not tell kinds apart."""
+    if not isinstance(judged, Classification):
+        return judged
+    probs = np.concatenate([_as_probs(scores[0], judged.kind) for _, scores in judged.score_blocks()])
+    return replace(judged, kind="probs", scores=probs[None])
+
+
+def _as_probs(scores: np.ndarray, kind: str) -> np.ndarray:
+    scores = scores.astype(np.float64)
+    shares = scores if kind == "probs" else np.exp(scores - scores.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def _part(judged: Any, rows: np.ndarray) -> Any:

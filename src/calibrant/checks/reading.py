@@ -45,12 +45,11 @@ def reading_of(
     checks: Mapping[str, Check],
     independent: Mapping[str, Check],
     reading: str,
-    members: int,
     rule: str = INTERVAL,
 ) -> Reading:
     """What the checks of an input say; `independent` is empty where one reading was asked for."""
     lines = [sentence(key, check, rule) for key, check in checks.items()]
-    alone = calibration_alone(checks, independent, reading, members, rule)
+    alone = calibration_alone(checks, independent, reading, rule)
     lines += [alone] if alone else []
     if not independent:
         return Reading(tuple(lines))
@@ -84,11 +83,11 @@ def digits(value: float) -> str:
 
 
 def calibration_alone(
-    checks: Mapping[str, Check], independent: Mapping[str, Check], reading: str, members: int, rule: str
+    checks: Mapping[str, Check], independent: Mapping[str, Check], reading: str, rule: str
 ) -> str | None:
     """What calibration error would have said by itself: it takes rows for independent, as the second reading does."""
     key = next((k for name in CALIBRATION for k in checks if k.partition("(")[0] == name), None)
-    if key is None or members == 1 or reading == INDEPENDENT or key not in independent:
+    if key is None or reading == INDEPENDENT or key not in independent:
         return None
     model, alone = checks[key].surprise(rule), independent[key].surprise(rule)
     if UNKNOWN in (model, alone):

@@ -32,7 +32,8 @@ class Statistic:
     """A statistic T(labels, predictions): labels as observed or replicated, predictions averaged over members.
 
     Of your own: `Statistic(function, name="worst class")`. Labels are class numbers (N,), what came true of a
-    regression, or whether judged answers were right. A vectorised function takes labels (R, N) and returns (R,).
+    regression, or whether judged answers were right. `predictions.scores[0]` of a classification are probabilities
+    (N, C), whatever they came as. A vectorised function takes labels (R, N) and returns (R,).
     """
 
     function: Function | None = None
@@ -72,15 +73,22 @@ def statistics_of(wanted: str | Function | Statistic | Iterable[Any] | None, exa
 
 
 def _distinct(found: list[Statistic]) -> list[Statistic]:
-    """Each once; functions of one name get a number, so that results can be told apart."""
+    """Each once; functions that share a name get a number, so that results can be told apart."""
+    ours = {statistic.key: statistic for statistic in found if _is_ours(statistic)}
     out: dict[str, Statistic] = {}
     for statistic in found:
-        known = out.get(statistic.key)
-        if known is not None and known.function is not statistic.function:
+        known = out.get(statistic.key) or ours.get(statistic.key)
+        if known is not None and known.function is not statistic.function and not _is_ours(statistic):
             number = next(k for k in range(2, len(found) + 2) if f"{statistic.name}#{k}" not in out)
             statistic = Statistic(statistic.function, f"{statistic.name}#{number}", statistic.vectorised)
         out.setdefault(statistic.key, statistic)
     return list(out.values())
+
+
+def _is_ours(statistic: Statistic) -> bool:
+    """Whether it is a metric or a statistic of labels, and keeps its name."""
+    own = OWN.get(statistic.name)
+    return statistic.spec is not None or (own is not None and statistic.title == own.title)
 
 
 def _statistics(item: Any, example: Any) -> list[Statistic]:

@@ -22,12 +22,15 @@ def command(
         str,
         typer.Option("--members", help="bayesian (one for all rows), independent (one for each row), or both."),
     ] = "both",
-    by: inputs.By = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", help="Check in groups: COLUMN, COLUMN:BINS for numbers, or 'predicted' for the class."),
+    ] = None,
     shift: Annotated[
         bool, typer.Option("--shift", help="Count what passes at each severity: columns shift and severity.")
     ] = False,
     rule: Annotated[
-        str, typer.Option("--rule", help="What passes: within the 95 % interval of replicates, or their range.")
+        str, typer.Option("--rule", help="What passes: interval (within 95 % of replicates) or range (of all).")
     ] = "interval",
     temperatures: Annotated[
         float | None,

@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from calibrant.registry.metric import Metric
+    from calibrant.checks.own import Own
+    from calibrant.registry.metric import Metric, Option
 
 
 def command(
     name: Annotated[str | None, typer.Argument(help="A metric; all are listed without.", metavar="[NAME]")] = None,
 ) -> None:
     """List the metrics, or say of one what it means, what it needs, its reference and its pitfalls."""
+    from calibrant.checks.own import OWN
     from calibrant.cli.output import emit
     from calibrant.evaluation.rendering import Table, text
     from calibrant.registry import families, find, metrics
 
     if name is not None:
-        emit(_card(find(name.partition("(")[0])))
+        wanted = name.partition("(")[0]
+        cards = [_card(find(wanted))] if wanted in metrics() or wanted not in OWN else []
+        emit("\n\n".join(cards + ([_own_card(OWN[wanted])] if wanted in OWN else [])))
         return
     rows = tuple(
         (
@@ -33,7 +37,13 @@ def command(
     sizes = [len(family) for family in families()]
     breaks = frozenset(sum(sizes[:k]) for k in range(1, len(sizes)))
     table = Table("", ("metric", "title", "better"), rows, left=3, breaks=breaks)
-    emit(text(table) + "\n\n`calibrant metrics NAME` tells more of one.")
+    own = Table(
+        "statistics of labels, for calibrant check",
+        ("statistic", "title", "for"),
+        tuple((one.name, one.title, ", ".join(sorted(one.tasks))) for one in OWN.values()),
+        left=3,
+    )
+    emit(f"{text(table)}\n\n{text(own)}\n\n`calibrant metrics NAME` tells more of one.")
 
 
 def _card(metric: Metric) -> str:
@@ -51,11 +61,21 @@ def _card(metric: Metric) -> str:
         "merges": {"exact": "exactly", "rows": "by keeping a few numbers a row"}.get(metric.merge, metric.merge),
         "reference": metric.reference,
     }
-    lines = [f"{metric.name}: {metric.title}"]
+    return _lines(f"{metric.name}: {metric.title}", facts, metric.options)
+
+
+def _own_card(own: Own) -> str:
+    facts = {"definition": own.definition, "for": ", ".join(sorted(own.tasks))}
+    return _lines(f"{own.name}: {own.title}, a statistic of labels for calibrant check", facts, own.options)
+
+
+def _lines(title: str, facts: dict[str, str], options: tuple[Option, ...]) -> str:
+    lines = [title]
     for key, fact in facts.items():
         if fact:
             lines += textwrap.wrap(f"{key}: {fact}", 78, initial_indent="  ", subsequent_indent="      ")
-    for option in metric.options:
-        said = f"{option.name}={option.default}  {option.help} ({option.allowed()})"
+    for option in options:
+        allowed = f" ({option.allowed()})" if option.default != "" else ""
+        said = f"{option.name}={option.default}  {option.help}{allowed}"
         lines += textwrap.wrap(said, 78, initial_indent="  ", subsequent_indent="      ")
     return "\n".join(lines)

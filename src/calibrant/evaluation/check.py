@@ -128,7 +128,7 @@ def _grouping(checked: Checked, column: str) -> Grouping:
             f"by {show(name)}",
             expected="groups that were known before the labels",
             came="rows would be chosen by what is being checked",
-            do=f"use --by {PREDICTED}, or a column of the inputs",
+            do=f"use --by {PREDICTED}, or a column of the inputs" if name == "labels" else "use a column of the inputs",
         )
     if grouped_by(checked, column):
         return Grouping(PREDICTED, list(range(checked.example.classes)), np.zeros(0, np.int64))
@@ -142,7 +142,7 @@ def _is_cell(group: Group, cells: tuple[str, str] | None) -> bool:
 
 def _result(one: OneCheck, found: list[list[dict[str, Check]]], groups: list[Group], members: str, rule: str) -> Result:
     first, second = found[0][0], found[1][0] if len(found) > 1 else {}
-    said = reading_of(first, second, one.plans[0].reading, one.checked.example.members, rule)
+    said = reading_of(first, second, one.plans[0].reading, rule)
     return Result(
         one.checked.name,
         {},

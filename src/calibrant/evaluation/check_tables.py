@@ -74,20 +74,23 @@ def _share(p: float) -> str:
 
 
 def _groups(evaluation: Evaluation, result: Result, by: str) -> Table:
-    """One row a group: the p-value of each statistic, marked where the model is surprised; how many pass at the end."""
+    """One row a group: the mid-p of each statistic, marked where the model is surprised; how many pass at the end.
+
+    Small groups have many ties: strictly below a value that all replicates have lies none of them.
+    """
     groups = [group for group in result.groups if group.by == by]
     keys = list(groups[0].checks)[:MOST_COLUMNS]
     more = len(groups[0].checks) - len(keys)
     rows = [(str(group.value), str(group.n), *(_marked(group, key) for key in keys)) for group in groups]
     rows.append(("passed", "", *(_count(groups, key, _rule(evaluation)) for key in keys)))
     legend = f"; {MARK.strip()} q < {FALSE_DISCOVERIES:g}" * any(c.endswith(MARK) for row in rows for c in row)
-    name = f"by {by}: p of each statistic{legend}" + (f" ({more} more in the JSON)" if more > 0 else "")
+    name = f"by {by}: mid-p of each statistic{legend}" + (f" ({more} more in the JSON)" if more > 0 else "")
     return Table(name, (by, "n", *keys), tuple(rows), breaks=frozenset({len(rows) - 1}))
 
 
 def _marked(group: Group, key: str) -> str:
     check = group.checks[key]
-    return _share(check.p_value) + MARK * (check.q_value < FALSE_DISCOVERIES)
+    return _share(check.mid_p) + MARK * (check.q_value < FALSE_DISCOVERIES)
 
 
 def _count(groups: list[Group], key: str, rule: str) -> str:
@@ -96,13 +99,14 @@ def _count(groups: list[Group], key: str, rule: str) -> str:
 
 
 def _side_by_side(evaluation: Evaluation, result: Result) -> Table:
-    """Both readings of the members, with what each makes of the observed values."""
+    """What each reading of the members makes of the observed values; what the Bayesian one expects stands above."""
     rule = _rule(evaluation)
-    heads = ("side by side", "Bayesian", "p", "", "independent", "p", "")
+    heads = ("side by side", "Bayesian p", "", "independent expects", "p", "")
     rows = []
     for key, check in result.checks.items():
-        both = (check, result.independent[key])
-        rows.append((key, *(part for c in both for part in (_inner(c, rule), _share(c.p_value), _passes(c, rule)))))
+        other = result.independent[key]
+        second = (_inner(other, rule), _share(other.p_value), _passes(other, rule))
+        rows.append((key, _share(check.p_value), _passes(check, rule), *second))
     return Table("", heads, tuple(rows))
 
 

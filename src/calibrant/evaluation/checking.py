@@ -27,7 +27,7 @@ from calibrant.evaluation.multiplicity import benjamini_hochberg
 from calibrant.evaluation.result import Group
 from calibrant.kernels.philox import uniforms
 from calibrant.kernels.resampling import CHECK_PLACE
-from calibrant.kernels.rows import rows_of
+from calibrant.kernels.rows import HITS_ONLY, rows_of
 from calibrant.predictions import Classification, Regression
 from calibrant.predictions.files.naming import naming
 from calibrant.predictions.files.stream import Stream
@@ -172,6 +172,8 @@ class OneCheck:
     def _take_in(self, engines: list[Engine]) -> np.ndarray:
         """Every block once; how many rows each cell has."""
         wanted = frozenset().union(*(engine.wanted for engine in engines))
+        if not all(HITS_ONLY in engine.wanted for engine in engines):
+            wanted -= {HITS_ONLY}  # the others need more
         sizes, start = np.zeros(self.cells.targets.cells, np.int64), 0
         for block in self.checked.blocks(self.block_rows):
             self.tell("drawing", start / self.checked.n)

@@ -31,11 +31,11 @@ from calibrant.predictions.checking import SUM_TOLERANCE, check_scores
 NO_LABELS = np.empty(0, np.int64)
 EXTRA_ELEMENTS = 1 << 22
 """Entries of whole predictions that are held at a time where a metric wants more than the record."""
-
 MEAN = "mean"
 PROBS = "probs"
 MARGIN = "margin"
 RANK = "rank"
+HITS_ONLY = "hits_only"
 PREDICTED_CLASS = ("predicted_class", 0)
 LIGHT = "classwise_light"
 
@@ -85,6 +85,7 @@ def rows_of(
     ("top_mass", k) and ("ranked", k), the probability of the k most probable classes and of the k-th, ("above", t),
     entries (E, 3) of class, p and 1{label} with p > t, and tables of sums in units of 2⁻⁴⁰: ("classwise", bins) with
     the layers Σw, Σwp, Σwp², Σwy, Σwpy (C, bins), ("classwise_light", bins) with Σw, Σwp, Σwy, and PREDICTED_CLASS.
+    HITS_ONLY: of several members a light record, without p(label).
     """
     if isinstance(predictions, Judged):
         return judged_rows(predictions)
@@ -101,8 +102,10 @@ class _Pass:
     """Arrays for the whole record, filled block by block."""
 
     def __init__(self, p: Classification, wanted: frozenset[Hashable], threads: int | None, light: bool) -> None:
-        self.p, self.wanted, self.threads, self.light = p, wanted, threads, light
-        self.out = np.empty((member_loops.MEMBER_FIELDS if p.members > 1 else loops.FIELDS, p.n))
+        self.p, self.wanted, self.threads = p, wanted - {HITS_ONLY}, threads
+        self.hits_only = HITS_ONLY in wanted and p.members > 1
+        self.light = light or self.hits_only
+        self.out = np.full((member_loops.MEMBER_FIELDS if p.members > 1 else loops.FIELDS, p.n), np.nan)
         self.predicted = np.empty(p.n, np.int32)
         self.hit = np.empty(p.n)
         wide = p.scores.dtype.itemsize == 8
@@ -136,11 +139,12 @@ class _Pass:
         fault, is_probs = np.zeros(n, np.uint8), p.kind == "probs"
         mean = block[0]
         if members == 1:
-            self._single(start, block[0], labels, out, pred, fault)
+            self._single(start, mean, labels, out, pred, fault)
         else:
             mean = np.empty((n, classes) if extra else (0, 0), block.dtype)
             member_p = self.member_p if whole else np.empty((members, n), block.dtype)
-            many = (block, labels, is_probs, out, pred, fault, member_p, mean)
+            known = NO_LABELS if self.hits_only else labels
+            many = (block, known, is_probs, self.light, out, pred, fault, member_p, mean)
             average = member_loops.narrow_rows if classes < loops.NARROW else member_loops.long_rows
             over_rows(lambda a, b: average(*many, a, b), n, block.size, self.threads)
         self._check(start, block, out, fault)

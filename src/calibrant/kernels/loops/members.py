@@ -89,7 +89,7 @@ def _log_mean_exp(values, rows, top, total):
 
 
 @kernel()
-def _close_group(z, is_probs, first, rows, pred, out, lse, log_label, votes, member_p):
+def _close_group(z, labelled, light, is_probs, first, rows, pred, out, lse, log_label, votes, member_p):
     """What is known of rows first … first + rows once their predicted classes are."""
     members = z.shape[0]
     x, y = np.empty(rows), np.empty(rows)
@@ -99,20 +99,23 @@ def _close_group(z, is_probs, first, rows, pred, out, lse, log_label, votes, mem
         _member_confidence(x, lse[m], is_probs, rows, mean_lse, worst)
         for j in range(rows):
             member_p[m, first + j] = x[j]
-    _log_mean_exp(log_label, rows, x, y)
     for j in range(rows):
-        i = first + j
+        out[LSE, first + j] = mean_lse[j] / members
+        out[WORST_LSE, first + j] = worst[j]
+    if labelled:
+        _log_mean_exp(log_label, rows, x, y)
+        exp_lanes(y, x)
+        for j in range(rows):
+            out[LOG_LABEL, first + j] = y[j]
+            out[LABEL, first + j] = x[j]
+    if light:
+        return
+    for j in range(rows):
         modal = 0
         for c in range(votes.shape[1]):
             modal = max(modal, votes[j, c])
-        out[LSE, i] = mean_lse[j] / members
-        out[WORST_LSE, i] = worst[j]
-        out[VARIATION_RATIO, i] = 1.0 - modal / members
-        out[LOG_LABEL, i] = y[j]
-        out[EXPECTED_ENTROPY, i] = max(out[EXPECTED_ENTROPY, i] / members, 0.0)
-    exp_lanes(y, x)
-    for j in range(rows):
-        out[LABEL, first + j] = x[j]
+        out[VARIATION_RATIO, first + j] = 1.0 - modal / members
+        out[EXPECTED_ENTROPY, first + j] = max(out[EXPECTED_ENTROPY, first + j] / members, 0.0)
 
 
 @kernel(fastmath=SUMS)
@@ -185,8 +188,11 @@ def _close_member(lanes, is_probs, rows, lse, log_label, entropy):
 
 
 @kernel()
-def long_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop):
-    """The record of rows start … stop of the average of all members; `mean` (N, C) is filled where it has a size."""
+def long_rows(z, labels, is_probs, light, out, pred, fault, member_p, mean, start, stop):
+    """The record of rows start … stop of the average of all members; `mean` (N, C) is filled where it has a size.
+
+    Exponentials take most of the time here, so that a light record is a whole one.
+    """
     members, _, classes = z.shape
     group = max(1, min(W, 65536 // classes))
     width = padded_width(classes)
@@ -213,7 +219,7 @@ def long_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop
             if mean.size:
                 for k in range(classes):
                     mean[i, k] = total[j, k]
-        _close_group(z, is_probs, first, rows, pred, out, lse, log_label, votes, member_p)
+        _close_group(z, labels.size > 0, False, is_probs, first, rows, pred, out, lse, log_label, votes, member_p)
 
 
 # ---------------------------------------------------------------------------------- narrow rows
@@ -251,9 +257,41 @@ def _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lse):
 
 
 @kernel(fastmath=SUMS)
-def _tile_average(total, share, squares, entropy):
+def _tile_member_light(tile, top, is_probs, e, total, s0, lse):
+    """The same without the entropies."""
+    clear(s0)
+    for k in range(tile.shape[0]):
+        row = tile[k]
+        column = e[k]
+        if is_probs:
+            for j in range(W):
+                column[j] = row[j]
+                s0[j] += row[j]
+        else:
+            for j in range(W):
+                v = fast_exp(at_least_lowest(row[j] - top[j]))
+                column[j] = v
+                s0[j] += v
+    for j in range(W):
+        lse[j] = fast_log(s0[j])
+        s0[j] = like(s0[j], 1) / s0[j]
+    for k in range(tile.shape[0]):
+        column = e[k]
+        sums = total[k]
+        for j in range(W):
+            sums[j] += column[j] * s0[j]
+
+
+@kernel(fastmath=SUMS)
+def _tile_average(total, share, light, squares, entropy):
     clear(squares)
     clear(entropy)
+    if light:
+        for k in range(total.shape[0]):
+            row = total[k]
+            for j in range(W):
+                row[j] *= share
+        return
     for k in range(total.shape[0]):
         row = total[k]
         for j in range(W):
@@ -277,7 +315,10 @@ def _tile_labels(tile, labels, first, rows, is_probs, top, lane_log, lse, log_la
     for j in range(rows):
         lse[j] = lane_log[j]
         lse[j] += 0.0 if is_probs else top[j]
-        log_label[j] = tile[labels[first + j], j] if labels.size else np.nan
+    if labels.size == 0:
+        return
+    for j in range(rows):
+        log_label[j] = tile[labels[first + j], j]
     for j in range(rows):
         x = log_label[j]
         if is_probs:
@@ -286,8 +327,8 @@ def _tile_labels(tile, labels, first, rows, is_probs, top, lane_log, lse, log_la
 
 
 @kernel()
-def narrow_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop):
-    """The same for few classes."""
+def narrow_rows(z, labels, is_probs, light, out, pred, fault, member_p, mean, start, stop):
+    """The same for few classes; a light record has no entropies, votes and Σp²."""
     members, _, classes = z.shape
     tile, e, total = (
         np.zeros((classes, W), z.dtype),
@@ -311,21 +352,25 @@ def narrow_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, st
             tile_extent(tile, top, arg, odd)
             if is_probs:
                 _tile_negative(tile, odd)
-            _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lane_lse)
+            if light:
+                _tile_member_light(tile, top, is_probs, e, total, s0, lane_lse)
+            else:
+                _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lane_lse)
+                for j in range(rows):
+                    votes[j, arg[j]] += 1
             _tile_labels(tile, labels, first, rows, is_probs, top, lane_lse, lse[m], log_label[m])
-            for j in range(rows):
-                votes[j, arg[j]] += 1
         for j in range(rows):
             fault[first + j] = odd[j]
-            out[EXPECTED_ENTROPY, first + j] = entropy[j]
-        _tile_average(total, share, s0, s1)
+        _tile_average(total, share, light, s0, s1)
         tile_extent(total, top, arg, odd)
         for j in range(rows):
             i = first + j
             pred[i] = arg[j]
-            out[CONFIDENCE, i], out[SUM_SQUARES, i] = top[j], s0[j]
-            out[ENTROPY, i] = max(s1[j], like(share, 0))
+            out[CONFIDENCE, i] = top[j]
+            if not light:
+                out[SUM_SQUARES, i], out[ENTROPY, i] = s0[j], max(s1[j], like(share, 0))
+                out[EXPECTED_ENTROPY, i] = entropy[j]
             if mean.size:
                 for k in range(classes):
                     mean[i, k] = total[k, j]
-        _close_group(z, is_probs, first, rows, pred, out, lse, log_label, votes, member_p)
+        _close_group(z, labels.size > 0, light, is_probs, first, rows, pred, out, lse, log_label, votes, member_p)
