@@ -76,3 +76,8 @@ def test_what_is_undefined_is_not_counted():
     assert found.supported == "bayesian"
     assert "it has no value here" in found.lines[0]
     assert "1 of 1 statistics" in found.lines[-1]
+
+
+@pytest.mark.parametrize(("place", "close"), [(500.0, False), (20.0, True), (30.0, True), (975.0, True), (5.0, False)])
+def test_a_close_call_is_called_one(place, close):
+    assert ("a close call: 1001 draws" in sentence("nll", at(place))) == close

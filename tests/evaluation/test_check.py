@@ -276,9 +276,10 @@ def test_temperatures_are_fitted_on_rows_that_are_left_out():
     assert after["nll"].n == 400
     assert after["nll"].observed < before["nll"].observed
     assert not before["nll"].passed()
-    (note,) = [note for note in after.warnings if note.code == "member-temperatures"]
-    assert "fitted on the first 100 rows; 100 are left out" in note.message
-    assert after.inputs[0]["checked"] == 400
+    assert (after.inputs[0]["checked"], after.inputs[0]["left_out"]) == (400, 100)
+    assert len(after.inputs[0]["member_temperatures"]["temperatures"]) == 4
+    said = " ".join(str(after).split())
+    assert "on the first 20 % of rows; 100 rows are left out" in said
 
 
 def test_shifted_copies_of_fitted_rows_are_left_out_too():
@@ -339,6 +340,12 @@ def test_one_member_goes_on_and_says_what_that_means():
 def test_what_cannot_be_checked_is_told(predictions, said):
     with pytest.raises(cal.CalibrantError, match=said):
         cal.check(predictions, draws=5)
+
+
+def test_of_usual_statistics_those_with_a_law_are_computed():
+    rng = np.random.default_rng(0)
+    numbers = cal.Regression.from_gaussian(rng.normal(size=(3, 50)), np.ones((3, 50)), rng.normal(size=50))
+    assert list(cal.check(numbers, draws="exact").results[0].checks) == ["picp", "mse"]
 
 
 def test_one_row_one_class_and_certainty():

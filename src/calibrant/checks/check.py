@@ -27,6 +27,8 @@ OUTERMOST = 1.0 / 1001.0
 """The level that stands for the smallest of 1000 replicates where a law is known: it has no smallest value."""
 EQUAL = 1e-12
 """By what share values of a law may differ and be the same value."""
+TAIL = 0.025
+"""The share of replicates beyond either end of the 95 % interval."""
 FAR = 3.0
 """Standard deviations beyond which a member by itself does not expect a value."""
 FEWEST_EACH = 8
@@ -97,6 +99,14 @@ class Check:
         known = self.draws - self.undefined
         tail = min(self.mid_p, 1.0 - self.mid_p) * known
         return min(1.0, 2.0 * (tail + 1.0) / (known + 1.0))
+
+    @property
+    def close(self) -> bool:
+        """Whether other draws might have put the value on the other side of the 95 % interval."""
+        if isinstance(self.draws, str) or math.isnan(self.mid_p):
+            return False
+        edge = 0.5 - abs(self.mid_p - 0.5)
+        return abs(edge - TAIL) < 2.0 * math.sqrt(TAIL * (1.0 - TAIL) / (self.draws - self.undefined))
 
     @property
     def between(self) -> bool:

@@ -65,16 +65,29 @@ def sentence(key: str, check: Check, rule: str = INTERVAL) -> str:
     low, high = (check.q025, check.q975) if rule == INTERVAL else (check.min, check.max)
     expected = f"{digits(low)} to {digits(high)}"
     if found == AS_EXPECTED:
-        between = f", but it lies between the members, the nearest {check.nearest:.1f} standard deviations away"
         said = f"{key}: {digits(check.observed)} was observed, and the model expected {expected}: no surprise"
-        return said + between * check.between
-    side = "more" if found == HIGHER else "less"
-    name = key.partition("(")[0]
-    meaning = MEANING.get((name, found), "")
+    else:
+        side = "more" if found == HIGHER else "less"
+        meaning = _meaning(key.partition("(")[0], found)
+        said = f"{key}: {digits(check.observed)} was observed, {side} than the {expected} that the model expected"
+        said += f": {meaning}" if meaning else ""
+    return said + _but(check, rule)
+
+
+def _meaning(name: str, found: str) -> str:
     if name in CALIBRATION:
-        meaning = OFF if found == HIGHER else FITS
-    behind = f": {meaning}" if meaning else ""
-    return f"{key}: {digits(check.observed)} was observed, {side} than the {expected} that the model expected{behind}"
+        return OFF if found == HIGHER else FITS
+    return MEANING.get((name, found), "")
+
+
+def _but(check: Check, rule: str) -> str:
+    """What should be known before much is made of a verdict."""
+    out = ""
+    if check.between:
+        out += f", but it lies between the members, the nearest {check.nearest:.1f} standard deviations away"
+    if rule == INTERVAL and check.close:
+        out += f" (a close call: {check.draws} draws do not settle it)"
+    return out
 
 
 def digits(value: float) -> str:

@@ -19,6 +19,7 @@ from calibrant.evaluation.checking import (
     Checked,
     OneCheck,
     grouped_by,
+    has_law,
     is_whole,
     refuse_unfit,
 )
@@ -81,7 +82,7 @@ def check(
         groups = one.groups(found)
         results.append(_result(one, found, [g for g in groups if not _is_cell(g, cells)], members, rule))
         tables += _tables(item.name, one.plans, groups, cells) if cells else []
-        notes += [*item.notes(), *_notes(one, draws), *(scaling.notes(item.name, checked) if scaling else ())]
+        notes += [*item.notes(), *_notes(one, draws), *(scaling.notes(checked) if scaling else ())]
         facts.append(described(item) | _left_out(checked))
     if shift and not cells:
         tables = _across(inputs, results, members)
@@ -111,6 +112,8 @@ def _one(
     groupings = [_grouping(checked, column) for column in columns]
     groupings += [shifted_cells(checked, cells, [])] if cells else []
     found = statistics_of(statistics, example)
+    if statistics is None and draws == EXACT:
+        found = [one for one in found if has_law(one, example)] or found
     made = Cells.of(groupings, getattr(example, "classes", 1))
     return OneCheck(checked, found, plans, made, block_rows, tell)
 
@@ -180,7 +183,14 @@ def _across(inputs: list[Input], results: list[Result], members: str) -> list[Pa
 
 
 def _left_out(checked: Checked) -> dict[str, object]:
-    return {} if checked.keep is None else {"checked": checked.n, "left_out": checked.source.n - checked.n}
+    """Of temperatures: which they are, how they were fitted, and how many rows are checked."""
+    if checked.scaling is None:
+        return {}
+    return {
+        "checked": checked.n,
+        "left_out": checked.source.n - checked.n,
+        "member_temperatures": checked.scaling.to_json(),
+    }
 
 
 # ------------------------------------------------------------------------------------------- notes, options

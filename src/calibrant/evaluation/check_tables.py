@@ -114,6 +114,18 @@ def _passes(check: Check, rule: str) -> str:
     return {True: "passes", False: "fails", None: "undefined"}[check.passed(rule)]
 
 
+def temperature_lines(evaluation: Evaluation, result: Result) -> list[str]:
+    """Which temperatures the members have, where they were fitted."""
+    facts = next(item for item in evaluation.inputs if item["name"] == result.input)
+    if "member_temperatures" not in facts:
+        return []
+    found, fit = facts["member_temperatures"]["temperatures"], evaluation.settings.get("fit")
+    of = f" of {fit}" if fit else ""
+    share = f"the first {100 * float(evaluation.settings['temperatures']):g} % of rows{of}"
+    said = f"temperatures of {min(found):.3g} to {max(found):.3g} were fitted to the members on {share}"
+    return [f"{said}; {facts['left_out']} rows are left out"]
+
+
 # ---------------------------------------------------------------------------------------------- under shift
 def pass_tables(evaluation: Evaluation) -> list[Table]:
     """How many types of shift pass at each severity, one table an input."""

@@ -244,6 +244,11 @@ def _engines(statistics: list[Statistic], example: Any, plan: Plan, targets: Tar
         yield kind(some, example, plan, targets)
 
 
+def has_law(statistic: Statistic, example: Any) -> bool:
+    """Whether the law of the statistic can be computed."""
+    return any(kind.takes(statistic, example) for kind in COMPUTED)
+
+
 def _corrected(groups: list[dict[str, Check]]) -> list[dict[str, Check]]:
     """The checks of the groups of one column, each with its q-value, statistic by statistic."""
     out = [dict(checks) for checks in groups]

@@ -96,12 +96,7 @@ class Temperatures:
         out: dict[str, object] = {"temperatures": self.share}
         return out | ({"fit": self.name} if self.fitted is not None else {})
 
-    def notes(self, name: str, checked: Checked) -> tuple[Note, ...]:
-        """What was done, and what was met in fitting."""
-        fitted, left = checked.scaling, checked.source.n - checked.n
-        of = f" of {self.name}" if self.fitted is not None else ""
-        count = self.rows if self.fitted is not None else left
-        low, high = float(fitted.temperatures.min()), float(fitted.temperatures.max())  # type: ignore[union-attr]
-        said = f"temperatures of {low:.3g} to {high:.3g} were fitted on the first {count} rows{of}; {left} are left out"
-        done = Note("member-temperatures", f"{name}: {said}", "Gopal (2021), appendix G.1")
-        return (done, *(replace(note, message=f"{name}: {note.message}") for note in fitted.notes()))  # type: ignore[union-attr]
+    def notes(self, checked: Checked) -> tuple[Note, ...]:
+        """What was met in fitting."""
+        found = () if checked.scaling is None else checked.scaling.notes()
+        return tuple(replace(note, message=f"{checked.name}: {note.message}") for note in found)

@@ -8,7 +8,7 @@ import textwrap
 
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
-from calibrant.evaluation.check_tables import CHECK_HEADS, check_rows, check_tables, pass_tables
+from calibrant.evaluation.check_tables import CHECK_HEADS, check_rows, check_tables, pass_tables, temperature_lines
 from calibrant.evaluation.ladder_tables import ladder_lines, links_table
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
@@ -181,7 +181,8 @@ def remarks(evaluation: Evaluation) -> list[str]:
         if result.ladder and not _across(evaluation):
             out += ladder_lines(result.ladder, f"{plain(result.input)}: " * several)
         if result.reading and not _across(evaluation):
-            out += [f"{plain(result.input)}: " * several + plain(line) for line in result.reading]
+            lines = [*result.reading, *temperature_lines(evaluation, result)]
+            out += [f"{plain(result.input)}: " * several + plain(line) for line in lines]
         if said:
             out.append(f"skipped{f' for {plain(result.input)}' * several}: {said}")
     for item in evaluation.sizes:

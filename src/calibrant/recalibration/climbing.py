@@ -16,8 +16,6 @@ WIDEST = float(np.log(64.0))
 """Variables lie within ± this: logarithms of numbers in [1/64, 64]."""
 TOLERANCE = 1e-8
 """What the largest entry of the projected gradient is brought under."""
-NEAR = 1e-5
-"""The same where an optimum is only to be told from others."""
 MOST_STEPS = 200
 ROUNDING = 1e-14
 FLAT = 1e-9
@@ -55,22 +53,17 @@ class Point:
 At = Callable[[np.ndarray], Point]
 
 
-def approach(at: At, start: Point) -> tuple[Point, bool, int]:
-    """As `climb`, to a gradient that tells which of several optima is near; bounds are not tried."""
-    return _settle(at, start, NEAR)
-
-
 def climb(at: At, start: Point) -> tuple[Point, bool, int]:
     """A local maximum uphill of the start, whether it is one, and the number of steps; no step leads down.
 
     Where the function still rises at its end, however little, the bounds are tried, and the climb goes on from there.
     """
-    point, settled, steps = _settle(at, start, TOLERANCE)
+    point, settled, steps = _settle(at, start)
     for _ in range(4):
         probed = _probe(at, point)
         if probed is point:
             break
-        point, settled, more = _settle(at, probed, TOLERANCE)
+        point, settled, more = _settle(at, probed)
         steps += more
     return point, settled, steps
 
@@ -87,11 +80,11 @@ def _probe(at: At, here: Point) -> Point:
     return here
 
 
-def _settle(at: At, here: Point, tolerance: float) -> tuple[Point, bool, int]:
+def _settle(at: At, here: Point) -> tuple[Point, bool, int]:
     """Damped Newton steps inside the bounds until the projected gradient vanishes at what is no saddle."""
     damping = 1e-3
     for step in range(MOST_STEPS):
-        if here.steepest < tolerance:
+        if here.steepest < TOLERANCE:
             there = _off_saddle(at, here)
             if there is None:
                 return here, True, step
@@ -100,7 +93,7 @@ def _settle(at: At, here: Point, tolerance: float) -> tuple[Point, bool, int]:
             if there is None:
                 return here, False, step
         here = there
-    return here, here.steepest < tolerance, MOST_STEPS
+    return here, here.steepest < TOLERANCE, MOST_STEPS
 
 
 def _newton(at: At, here: Point, damping: float) -> tuple[Point | None, float]:

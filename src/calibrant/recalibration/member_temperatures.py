@@ -1,7 +1,7 @@
 """A temperature for each member: the recalibration of Gopal (2021), appendix G.1, and how it is fitted.
 
 Maximises Σ_i w_i log (1/M) Σ_m softmax(z_m[i]/τ_m)[y_i] over τ_1 … τ_M (the printed formula is garbled). For one member
-the problem is convex in 1/τ. For several it is not: what is returned is the best of several local optima, with no
+the problem is convex in 1/τ. For several it is not: what is returned is the better of two local optima, with no
 promise that it is the best of all. Temperatures lie in [1/64, 64].
 """
 
@@ -14,16 +14,13 @@ import numpy as np
 
 from calibrant.errors import LabelsError, ShapeError, UsageError, ValuesError
 from calibrant.kernels.exact import exact_sum
-from calibrant.kernels.temperature import log_likelihoods, mixture_sums
+from calibrant.kernels.temperature import mixture_sums
 from calibrant.predictions.base import Note
 from calibrant.predictions.checking import check_scores
 from calibrant.predictions.classification import Classification, two_classes
-from calibrant.recalibration.climbing import FLAT, WIDEST, Point, approach, climb
+from calibrant.recalibration.climbing import FLAT, WIDEST, Point, climb
 
 GRID = np.linspace(-WIDEST, WIDEST, 7)
-WORTH_A_JUMP = 1e-7
-"""Gain of the mean log-likelihood for which an optimum is left for another."""
-MOST_SWEEPS = 8
 SUBJECT = "member temperatures"
 
 
@@ -53,8 +50,8 @@ class MemberTemperatures:
         """The temperatures under which the averaged prediction is most likely; weights of rows count.
 
         Starts: the best temperature common to all members, and the best of each member alone. From each, damped Newton
-        steps that never make the objective fall (beyond rounding) and leave saddle points. From the better end, members
-        are moved one by one to other temperatures of a grid while that is higher, and the climb goes on.
+        steps that never make the objective fall (beyond rounding) and leave saddle points; the better end counts.
+        Further optima are not sought: those that are a little higher send more members to the bounds.
         """
         _check_fit(predictions)
         objective = _Objective(predictions, threads)
@@ -245,16 +242,6 @@ class _Objective:
         slope = beta * sums.own_slope / self.total
         return slope, beta**2 * sums.own_curvature / self.total + slope
 
-    def log_mean(self, theta: np.ndarray) -> np.ndarray:
-        """log mean_m p_m(label) of each row, 0 where a row has no weight."""
-        return np.where(self.weights > 0, self._sums(theta, hessian=False).log_mean, 0.0)
-
-    def member_log_likelihoods(self, m: int, theta: np.ndarray) -> np.ndarray:
-        """log p_m(label) of each row (K, n) at each of some θ (K,); a share 1/M of a pass each."""
-        alone = self.scores[m : m + 1]
-        rows = [log_likelihoods(alone, self.labels, beta, self.threads)[0][0] for beta in np.exp(theta)[:, None]]
-        return np.where(self.weights > 0, rows, 0.0)
-
     def common(self, theta: np.ndarray) -> Point:
         """The same where all members share θ (1,)."""
         all_of_them = self.at(np.full(self.members, theta[0]))
@@ -269,35 +256,9 @@ def _best_of_starts(objective: _Objective, origin: Point) -> tuple[Point, bool, 
     start = objective.at(np.full(objective.members, shared))
     if objective.members == 1:
         return start, settled, steps
-    ends = [approach(objective.at, first) for first in (start, objective.at(_own_temperatures(objective)))]
-    point, _, more = max(ends, key=lambda end: end[0].value)
-    steps += more
-    for _ in range(MOST_SWEEPS):
-        start = objective.at(_swept(objective, point.theta))
-        if not start.value > point.value + WORTH_A_JUMP:
-            break
-        point, _, more = approach(objective.at, start)
-        steps += more
-    point, settled, more = climb(objective.at, point)
+    starts = (start, objective.at(_own_temperatures(objective)))
+    point, settled, more = max((climb(objective.at, first) for first in starts), key=lambda end: end[0].value)
     return point, settled, steps + more
-
-
-def _swept(objective: _Objective, theta: np.ndarray) -> np.ndarray:
-    """θ with each entry in turn moved to where on the grid the likelihood is highest, the others held.
-
-    A climb ends at the nearest optimum; this looks beyond the valleys between them, one member at a time.
-    """
-    theta, log_mean, log_m = theta.copy(), objective.log_mean(theta), np.log(objective.members)
-    objective.passes += len(GRID) + 1
-    for m in range(objective.members):
-        here, *there = objective.member_log_likelihoods(m, np.append(theta[m], GRID))
-        others = log_mean + np.log(np.maximum(1.0 - np.exp(here - log_mean - log_m), 1e-15))
-        moved = [np.logaddexp(others, at - log_m) for at in there]
-        gains = [float(objective.weights @ (row - log_mean)) / objective.total for row in moved]
-        best = int(np.argmax(gains))
-        if gains[best] > WORTH_A_JUMP:
-            theta[m], log_mean = GRID[best], moved[best]
-    return theta
 
 
 def _common_temperature(objective: _Objective, origin: Point) -> tuple[float, bool, int]:
