@@ -98,8 +98,8 @@ EIGHT_SAID = """As one network for all rows the ensemble expects what was observ
 not: it is right more often than its averaged confidence says, and `ece` alone would call it miscalibrated. The Bayesian
 pass is the weaker statement, for its law is five times as wide: the networks differ much in how sure they are, and what
 was observed is near what the better of them expect. Temperatures do not change the verdict. They are fitted for the
-average, which leaves single networks free: three of eight went to about 1/64, the lowest that is tried, where a network
-is a bare vote, and the Bayesian law became wider still."""
+average, which leaves single networks free: three of eight fell far below 1, one to 1/64, the lowest that is tried. Such
+a network is little more than a vote, and the Bayesian law became wider still."""
 FOUR_SAID = """Clean images: these networks are too sure, and `nll` finds it by either reading; temperatures of 1.1 to
 2.0 mend that, and then both readings fit. Noise of severity 1 is nearly what is expected once there are temperatures,
 but for `nll`. From severity 2 on nothing passes, by either reading, with temperatures or without: the networks are
