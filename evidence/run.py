@@ -9,7 +9,19 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from evidence import bias, calibration, canonical, classes, coverage, detection, evalues, regression, sizes
+from evidence import (
+    bias,
+    calibration,
+    canonical,
+    checks,
+    classes,
+    coverage,
+    detection,
+    evalues,
+    real_checks,
+    regression,
+    sizes,
+)
 from evidence.models import EXTREME, MODELS
 from evidence.simulation import standard_error
 from evidence.text import INTRODUCTION, SECTIONS
@@ -36,6 +48,9 @@ COUNTS = {
     "evalue_power": 200,
     "levels": 150,
     "levels_null": 600,
+    "checks": 1000,
+    "surprise": 400,
+    "normal": 24,
 }
 BIAS_ROWS = 200_000
 
@@ -55,6 +70,9 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
     )
     return {
         "null": partial(c.null_table, tiers),
+        "checks_uniform": partial(checks.uniform_table, count["checks"]),
+        "normal": partial(checks.normal_table, count["normal"]),
+        "surprise": partial(checks.surprise_table, count["surprise"]),
         "smoothed": partial(c.coverage_table, c.SMOOTHED, count["smoothed"], resamples=300),
         "binned": partial(c.coverage_table, c.BINNED, count["binned"]),
         "classes": partial(classes.coverage_table, count["classes"]),
@@ -78,6 +96,8 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "canonical_numbers": partial(canonical.regression_table, count["canonical"]),
         "canonical_coverage": partial(canonical.coverage_table, count["ce"]),
         "unbiased": partial(canonical.unbiased_table, count["unbiased"]),
+        "checks_computed": partial(checks.computed_table, count["checks"]),
+        "real_checks": partial(real_checks.written, page.parent / real_checks.PAGE.name),
     }
 
 
@@ -87,6 +107,7 @@ def page_of(parts: dict[str, list[str]], many: int, count: dict[str, int]) -> st
     for kind, share in (("error", 0.95), ("band", 0.025), ("p", 0.05)):
         numbers |= {f"{name}_{kind}": f"{100 * standard_error(share, value):.1f}" for name, value in count.items()}
     numbers["bias_fewest"] = bias.repeats(max(bias.SIZES), BIAS_ROWS * many // FULL)
+    numbers["checks_draws"] = checks.DRAWS
     numbers["sizes_count"] = sizes.repeats_for(many / FULL)
     numbers["sizes_more"] = sizes.MORE * sizes.repeats_for(many / FULL)
     head = INTRODUCTION.format(simulations=many, error=f"{100 * standard_error(0.95, many):.1f}")

@@ -164,7 +164,8 @@ def _hit_value(statistic: Statistic, binned: Binned) -> np.ndarray:
 
 
 def _entropy(shares: np.ndarray) -> np.ndarray:
-    """−Σ f log f over classes (C, R + 1)."""
+    """−Σ f log f over classes (C, R + 1); the smallest first, so that the same shares of other classes tie."""
+    shares = np.sort(shares, axis=0)
     return -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=0)
 
 

@@ -35,8 +35,8 @@ def confusion(labels: np.ndarray, predictions: Any, true: int, predicted: int) -
 
 
 def entropy(labels: np.ndarray, predictions: Any) -> Any:
-    """−Σ f_c log f_c of the frequencies of the labels."""
-    shares = [class_frequency(labels, predictions, of) for of in range(predictions.classes)]
+    """−Σ f_c log f_c of the frequencies of the labels, the smallest first: the same ones of other classes tie."""
+    shares = np.sort([class_frequency(labels, predictions, of) for of in range(predictions.classes)], axis=0)
     return sum(-f * np.log(np.where(f > 0, f, 1.0)) for f in map(np.asarray, shares))
 
 
