@@ -141,8 +141,10 @@ def line(workload: Workload, timings: dict[str, Timing], goal: str) -> str:
     ours = timings[OURS]
     others = {name: timing for name, timing in timings.items() if name != OURS}
     rivals = {name: others[name] for name in workload.against or others}
-    best = min(rivals, key=lambda name: rivals[name].milliseconds)
     told = ", ".join(f"{name} {t.milliseconds:.3g} ({t.peak_mb:.0f})" for name, t in others.items())
+    if not rivals:
+        return f"| {workload.name} | {ours.milliseconds:.3g} ({ours.peak_mb:.0f}) |  |  | {goal} |"
+    best = min(rivals, key=lambda name: rivals[name].milliseconds)
     ratio = rivals[best].milliseconds / ours.milliseconds
     said = f"{1 / ratio:.2f}x the time" if workload.goal.startswith("at most") else f"**{ratio:.1f}** ({best})"
     return f"| {workload.name} | {ours.milliseconds:.3g} ({ours.peak_mb:.0f}) | {told} | {said} | {goal} |"

@@ -27,9 +27,9 @@ class Plan:
     draws: int
     seed: int
     members: int
+    threads: int | None = field(default=None, compare=False)
     whole: bool = True
     """Whether all rows come in one block."""
-    threads: int | None = field(default=None, compare=False)
 
     @property
     def purpose(self) -> int:

@@ -108,7 +108,7 @@ def _one(
         readings = [BAYESIAN]
     count = 0 if draws == EXACT else int(draws)
     whole = is_whole(checked.source, block_rows)
-    plans = [Plan(reading, count, seed, example.members, whole, threads) for reading in readings]
+    plans = [Plan(reading, count, seed, example.members, threads, whole) for reading in readings]
     groupings = [_grouping(checked, column) for column in columns]
     groupings += [shifted_cells(checked, cells, [])] if cells else []
     found = statistics_of(statistics, example)
