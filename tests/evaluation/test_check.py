@@ -294,6 +294,35 @@ def test_shifted_copies_of_fitted_rows_are_left_out_too():
         assert result.checks["accuracy"].observed == pytest.approx(_accuracy_after(source, rows, clean))
 
 
+def test_copies_of_fitted_rows_in_the_same_file_are_left_out():
+    """Two severities of the same images, one after the other: neither copy of a fitted image is checked."""
+    once = ensemble(n=100)
+    scores, labels = np.concatenate([once.scores] * 2, axis=1), np.tile(once.labels, 2)
+    both = cal.Classification.from_logits(scores, labels, ids=np.tile(np.arange(100), 2))
+    found = cal.check(both, "accuracy", draws=10, temperatures=0.2)
+    assert found["accuracy"].n == 120
+
+
+def test_temperatures_of_a_stream_are_those_of_memory(tmp_path):
+    """The rows that fit come from several shards, and are known by their ids."""
+    p = ensemble(n=90, ids=np.random.default_rng(0).permutation(90))
+    (tmp_path / "shards").mkdir()
+    for k, rows in enumerate(np.split(np.arange(90), [11, 25, 60])):
+        cal.write(p[rows], tmp_path / "shards" / f"{k}.npz")
+    stream = cal.scan(tmp_path / "shards").named("predictions")
+    for fit in (False, True):
+        expected = cal.check(p, draws=20, temperatures=0.4, fit=p if fit else None)
+        assert same(cal.check(stream, draws=20, temperatures=0.4, fit=stream if fit else None), expected)
+        assert expected["accuracy"].n == 54
+
+
+def test_temperatures_are_of_classes():
+    rng = np.random.default_rng(0)
+    numbers = cal.Regression.from_gaussian(rng.normal(size=(3, 50)), np.ones((3, 50)), rng.normal(size=50))
+    with pytest.raises(cal.CalibrantError, match="member temperatures: expected class predictions"):
+        cal.check(numbers, temperatures=0.2)
+
+
 def _accuracy_after(source, rows, clean):
     from calibrant.recalibration.member_temperatures import MemberTemperatures
 

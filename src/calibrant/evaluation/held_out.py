@@ -7,6 +7,7 @@ copies are checked.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -44,11 +45,14 @@ class Temperatures:
         if not 0.0 < share < 1.0:
             raise UsageError("temperatures", expected="a share between 0 and 1", came=f"got {share}", do="0.2 is usual")
         made = cls(float(share), threads)
-        if fit is None:
-            return made
-        head = made._head(fit)
-        ids = head.info.ids
-        return replace(made, fitted=made._fit(head), rows=head.n, ids=ids, name=fit.name)
+        return made if fit is None else made._of(fit)
+
+    def _of(self, source: Input) -> Temperatures:
+        """Those of the first rows of an input."""
+        head, ids = self._head(source), _ids(source)
+        known = None if ids is None else ids[: head.n]
+        fitted = MemberTemperatures.fit(head, threads=self.threads)
+        return replace(self, fitted=fitted, rows=head.n, ids=known, name=source.name)
 
     def _head(self, source: Input) -> Classification:
         """The first rows of an input."""
@@ -60,19 +64,18 @@ class Temperatures:
                 came=f"a share of {self.share:g} of {source.n} rows is none",
                 do="give a larger share",
             )
-        return next(iter(source.blocks(count)))[:count]  # type: ignore[return-value]
-
-    def _fit(self, head: Classification) -> MemberTemperatures:
-        return MemberTemperatures.fit(head, threads=self.threads)
+        parts: list[Any] = []
+        for block in source.blocks():
+            parts.append(block[: count - sum(part.n for part in parts)])
+            if sum(part.n for part in parts) == count:
+                break
+        alone = len(parts) == 1 or not isinstance(parts[0], Classification)  # others are refused by the fit
+        return parts[0] if alone else _joined(parts)
 
     def applied(self, source: Input) -> Checked:
         """The rows that are left, with their temperatures."""
-        if self.fitted is None:
-            head = self._head(source)
-            keep = np.arange(source.n) >= head.n
-            fitted = self._fit(head)
-        else:
-            keep, fitted = self._others(source), self.fitted
+        own = self if self.fitted is not None else self._of(source)
+        keep, fitted = own._others(source), own.fitted
         if not keep.any():
             raise ShapeError(
                 f"{source.name}: temperatures",
@@ -83,13 +86,11 @@ class Temperatures:
         return Checked(source, keep, fitted)
 
     def _others(self, source: Input) -> np.ndarray:
-        """Rows that are not among those fitted on: by ids where both have them, or by position."""
-        if self.ids is not None:
-            try:
-                return ~np.isin(source.column("ids"), self.ids)
-            except UsageError:
-                pass
-        return np.arange(source.n) >= self.rows
+        """Rows that are not among those fitted on, nor copies of them: by ids where both have them, or by position."""
+        ids = _ids(source)
+        if ids is None or self.ids is None:
+            return np.arange(source.n) >= self.rows
+        return ~np.isin(ids, self.ids)
 
     def recorded(self) -> dict[str, object]:
         """As it stands in the settings."""
@@ -100,3 +101,25 @@ class Temperatures:
         """What was met in fitting."""
         found = () if checked.scaling is None else checked.scaling.notes()
         return tuple(replace(note, message=f"{checked.name}: {note.message}") for note in found)
+
+
+def _ids(source: Input) -> np.ndarray | None:
+    try:
+        return source.column("ids")
+    except UsageError:
+        return None
+
+
+def _joined(parts: list[Any]) -> Classification:
+    """Successive rows as one; of what is known of them, what a fit needs."""
+    first = parts[0]
+    labels = None if first.labels is None else np.concatenate([part.labels for part in parts])
+    weights = None if first.weights is None else np.concatenate([part.weights for part in parts])
+    n = sum(part.n for part in parts)
+    return replace(
+        first,
+        scores=np.concatenate([part.scores for part in parts], axis=1),
+        labels=labels,
+        label_probs=None,
+        info=replace(first.info, n=n, weights=weights, ids=None, columns={}),
+    )
