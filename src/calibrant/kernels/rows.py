@@ -105,7 +105,9 @@ class _Pass:
         self.p, self.wanted, self.threads = p, wanted - {HITS_ONLY}, threads
         self.hits_only = HITS_ONLY in wanted and p.members > 1
         self.light = light or self.hits_only
-        self.out = np.full((member_loops.MEMBER_FIELDS if p.members > 1 else loops.FIELDS, p.n), np.nan)
+        self.out = np.empty((member_loops.MEMBER_FIELDS if p.members > 1 else loops.FIELDS, p.n))
+        if self.light and p.members > 1:
+            self.out.fill(np.nan)  # what is left out
         self.predicted = np.empty(p.n, np.int32)
         self.hit = np.empty(p.n)
         wide = p.scores.dtype.itemsize == 8
