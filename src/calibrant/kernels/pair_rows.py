@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.predictions import Judged
+from calibrant.predictions import Classification, Judged
 from calibrant.predictions.arrays import mean_over_members
 
 
@@ -115,6 +115,14 @@ class _ClassExtras(dict[Hashable, Any]):
         else:
             raise KeyError(key)
         return self[key]
+
+
+def is_binary(p: Classification, wanted: frozenset[Hashable]) -> bool:
+    """Whether P(class 1) of one model is all that is given, and no more than classes is wanted; NaN is for the pass."""
+    classes = all(isinstance(want, tuple) and want[0] == "class" for want in wanted) and wanted
+    one = p.scores.shape[0] == p.scores.shape[2] == 1 and p.kind == "probs" and p.label_probs is None
+    native = p.scores.dtype in (np.float32, np.float64) and p.scores.dtype.isnative
+    return bool(one and classes and native and not np.isnan(p.scores.min()))
 
 
 @dataclass

@@ -22,7 +22,7 @@ from calibrant.kernels.loops import extras as extra_loops
 from calibrant.kernels.loops import members as member_loops
 from calibrant.kernels.loops import softmax as loops
 from calibrant.kernels.loops import tiles
-from calibrant.kernels.pair_rows import BinaryRows, judged_rows
+from calibrant.kernels.pair_rows import BinaryRows, is_binary, judged_rows
 from calibrant.kernels.regression_rows import regression_rows
 from calibrant.kernels.tables import UnitTable
 from calibrant.predictions import Classification, Detection, Evaluated, Judged, Regression
@@ -93,7 +93,7 @@ def rows_of(
         return detection_rows(predictions)
     if isinstance(predictions, Regression):
         return regression_rows(predictions, wanted, threads=threads, block_rows=block_rows, light=light)
-    if light and _is_binary(predictions, wanted):
+    if light and is_binary(predictions, wanted):
         return _binary_rows(predictions, wanted, threads)
     return _Pass(predictions, wanted, threads, light).run(block_rows)
 
@@ -378,14 +378,6 @@ class _Pass:
 
 def _is_classwise(want: Hashable) -> bool:
     return isinstance(want, tuple) and want[0] in ("classwise", LIGHT)
-
-
-def _is_binary(p: Classification, wanted: frozenset[Hashable]) -> bool:
-    """Whether P(class 1) of one model is all that is given, and no more than classes is wanted; NaN is for the pass."""
-    classes = all(isinstance(want, tuple) and want[0] == "class" for want in wanted) and wanted
-    one = p.scores.shape[0] == p.scores.shape[2] == 1 and p.kind == "probs" and p.label_probs is None
-    native = p.scores.dtype in (np.float32, np.float64) and p.scores.dtype.isnative
-    return bool(one and classes and native and not np.isnan(p.scores.min()))
 
 
 def _binary_rows(p: Classification, wanted: frozenset[Hashable], threads: int | None) -> BinaryRows:
