@@ -133,3 +133,15 @@ def test_a_value_between_the_members_is_told():
     assert nearest_member(exact, source, 2) == 5.0
     assert math.isnan(nearest_member(Replicates(5.0, values[:10]), source[:10], 2))
     assert math.isnan(nearest_member(Replicates(5.0, values), source, 1))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 12, 50])
+def test_a_law_by_moments_is_no_further_off_than_it_says(k):
+    """The sum of the squares of k normals, over the whole range of its values."""
+    law, truth = (
+        Mixture(0.0, np.array([1.0]), np.array([math.sqrt(2 / k)]), np.array([math.sqrt(8 / k)])),
+        stats.chi2(k),
+    )
+    for x in np.linspace(0.01, 4.0, 200):
+        found = Check.of(dataclasses.replace(law, observed=float(x)), k, 0.5)
+        assert abs(found.p_value - truth.cdf(k * x)) <= found.se + 1e-9

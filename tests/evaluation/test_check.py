@@ -398,6 +398,109 @@ def test_judged_answers_are_checked_by_their_members():
     assert cal.check(bad, draws=200)["accuracy"].surprise() == "lower"
 
 
+# ------------------------------------------------------------------------------------ what a reviewer tried
+def test_no_number_of_draws_makes_a_hopeless_value_a_close_call():
+    wrong = cal.Classification.from_probs(np.tile([0.99, 0.01], (3, 60, 1)), np.ones(60, int))
+    for draws in (1, 20, 155, 156, 400):
+        found = cal.check(wrong, "accuracy", draws=draws)
+        assert not found["accuracy"].close
+        assert found.results[0].supported == "neither"
+
+
+@pytest.mark.parametrize("draws", [1000, "exact"])
+def test_a_value_between_members_is_not_what_one_member_expects(draws):
+    """Two members are right in 60 % and 98 % of the rows, by their own account; it was 79 %."""
+    p = np.stack([np.tile([0.6, 0.4], (1000, 1)), np.tile([0.98, 0.02], (1000, 1))])
+    found = cal.check(
+        cal.Classification.from_probs(p, (np.arange(1000) % 100 < 21).astype(int)), "accuracy", draws=draws
+    )
+    assert found["accuracy"].between
+    assert found.results[0].supported == "independent"
+
+
+def test_a_law_by_moments_says_where_it_is_rough():
+    sure = cal.Classification.from_probs(np.tile([0.999, 0.001], (2, 100, 1)), np.zeros(100, int))
+    found = cal.check(sure, "nll", draws="exact")
+    assert found["nll"].se > 0.03
+    assert found["nll"].q025 >= 0.0
+    assert [note.code for note in found.warnings] == ["rough-moments"]
+    assert not cal.check(ensemble(n=3000), "nll", draws="exact").warnings
+
+
+def test_infinite_values_have_a_place():
+    def odd(labels, predictions):
+        return np.inf if labels[0] == 0 else float(labels.mean())
+
+    found = cal.check(ensemble(), [odd], draws=200)["odd"]
+    assert not np.isnan([found.q025, found.q50, found.q975]).any()
+    assert 0 <= found.mid_p <= 1
+
+
+def test_classes_are_called_by_their_names():
+    p = ensemble(classes=3)
+    named = cal.Classification.from_logits(p.scores, p.labels, classes=["1", "2", "a,b"])
+    found = cal.check(named, "class_frequency", draws=10)
+    assert list(found.results[0].checks)[:2] == ["class_frequency(of=1)", "class_frequency(of=2)"]
+    assert found["class_frequency(of=2)"].observed == pytest.approx((p.labels == 1).mean())
+
+
+def test_a_function_cannot_change_what_the_next_one_sees():
+    def sorts(labels, predictions):
+        labels.sort()
+        return 0.0
+
+    with pytest.raises(cal.CalibrantError, match="it raised ValueError"):
+        cal.check(ensemble(), [sorts, "accuracy"], draws=5)
+
+
+def test_rows_without_weight_decide_nothing():
+    rng = np.random.default_rng(0)
+    y = np.append(rng.normal(size=40), 99.0)
+    weights = np.append(np.ones(40), 0.0)
+    gaussian = cal.Regression.from_gaussian(np.zeros((3, 41)), np.ones((3, 41)), y, weights=weights)
+    samples = cal.Regression.from_samples(rng.normal(size=(20, 41)), y, weights=weights)
+    for p in (gaussian, samples):
+        assert cal.check(p, "max", draws=20)["max"].observed == y[:40].max()
+        with pytest.raises(cal.CalibrantError, match="these have weights"):
+            cal.check(p, "quantile", draws=5)
+
+
+def test_odd_but_legal_arguments():
+    import functools
+
+    p = ensemble()
+    share = functools.partial(lambda labels, predictions, k: (labels == k).mean(), k=1)
+    found = cal.check([p, p], (s for s in ["accuracy", share]), draws=np.int64(20), seed=np.int64(3), by=None)
+    assert json.loads(found.dumps())["settings"]["statistics"] == ["accuracy", "statistic"]
+    assert cal.check(p, "ece", draws=5)["ece( bins=15 )"].draws == 5
+    assert (
+        len(
+            cal.check(ensemble(columns={"g": np.arange(300) % 2}), "accuracy", draws=5, by=["g", "g"]).results[0].groups
+        )
+        == 2
+    )
+    one = cal.Regression.from_samples(np.zeros((1, 5)), np.arange(5.0))
+    assert "crps" not in cal.check(one).results[0].checks
+
+
+def test_inputs_of_other_kinds_may_be_cells_of_one_shift():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=50)
+    gaussian = cal.Regression.from_gaussian(
+        rng.normal(size=(3, 50)), np.ones((3, 50)), y, meta={"shift": "a", "severity": 0}
+    )
+    samples = cal.Regression.from_samples(rng.normal(size=(30, 50)), y, meta={"shift": "b", "severity": 1})
+    found = cal.check([gaussian, samples], draws=20, shift=True)
+    assert found.passed[0].passed("nll", 1) == (0, 0)
+    assert "nll" in str(found)
+
+
+def test_numbers_too_large_to_square_are_refused():
+    far = cal.Regression.from_gaussian(np.zeros((2, 5)), np.full((2, 5), 1e152), np.zeros(5))
+    with pytest.raises(cal.CalibrantError, match="give outcomes and predictions in larger units"):
+        cal.check(far, "mse", draws=5)
+
+
 # ---------------------------------------------------------- section 3.1: how calibration error misleads
 def _normal_ensemble(y):
     """θ ~ N(0, 1), y ~ N(θ, 1): 200 members, each with its θ for all rows; together they are N(0, 2)."""

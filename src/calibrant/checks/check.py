@@ -103,7 +103,7 @@ class Check:
     @property
     def close(self) -> bool:
         """Whether other draws might have put the value on the other side of the 95 % interval."""
-        if isinstance(self.draws, str) or math.isnan(self.mid_p):
+        if isinstance(self.draws, str) or not self.passed_range:
             return False
         edge = 0.5 - abs(self.mid_p - 0.5)
         return abs(edge - TAIL) < 2.0 * math.sqrt(TAIL * (1.0 - TAIL) / (self.draws - self.undefined))
@@ -167,8 +167,10 @@ def _of_replicates(law: Replicates, n: int, place: float) -> Check:
     ties = int(np.searchsorted(values, observed, side="right")) - below
     mid = (below + 0.5 * ties) / known
     steady = (below + 0.5 * ties + 0.5) / (known + 1.0)
+    between = "linear" if np.isfinite(values).all() else "inverted_cdf"  # nothing lies half-way to infinity
     with np.errstate(invalid="ignore"):  # infinite values have no spread
-        quantiles: dict[str, Any] = {key: float(np.quantile(values, level)) for key, level in LEVELS.items()}
+        found = np.quantile(values, list(LEVELS.values()), method=between)  # type: ignore[call-overload]
+        quantiles: dict[str, Any] = dict(zip(LEVELS, found.tolist(), strict=True))
         mean, sd = float(values.mean()), float(values.std())
     return Check(
         observed=observed, n=n, p_value=below / known, mid_p=mid, two_sided=_two_sided(mid),
@@ -196,7 +198,7 @@ def _of_law(law: Lattice | Mixture, n: int, place: float) -> Check:
     quantiles: dict[str, Any] = dict(zip(LEVELS, inner, strict=True))
     return Check(
         observed=observed, n=n, p_value=below, mid_p=mid, two_sided=_two_sided(mid),
-        randomised=min(below + place * ties, 1.0), se=getattr(law, "error", 0.0),
+        randomised=min(below + place * ties, 1.0), se=law.error,
         mean=shape.mean, sd=shape.sd, min=low, max=high, **quantiles,
         passed_range=_within(low, observed, high),
         passed_interval=_within(quantiles["q025"], observed, quantiles["q975"]),
@@ -271,7 +273,7 @@ class _MixtureShape:
             below, ties = self._shares(middle)
             short = below + ties < levels
             low, high = np.where(short, middle, low), np.where(short, high, middle)
-        return high
+        return np.maximum(high, self.law.least)
 
 
 # ---------------------------------------------------------------------------------------------- single members
@@ -288,6 +290,8 @@ def nearest_member(law: Law, source: np.ndarray, members: int) -> float:
         return _nearest(law.observed, mean, np.sqrt(squares / (counts - 1)))
     if isinstance(law, Mixture) and len(law.mean) == members:
         return _nearest(law.observed, law.mean, law.sd)
+    if isinstance(law, Lattice) and law.members is not None and len(law.members[0]) == members:
+        return _nearest(law.observed, *law.members)
     return math.nan
 
 

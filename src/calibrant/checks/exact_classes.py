@@ -207,14 +207,14 @@ class _Target:
             observed = math.inf
         first = 3 * SCORES.index(name)
         moments = moments_of(self.engine.moments[self.part].sum(axis=0)).astype(np.float64)[:, first : first + 3]
-        return _settled(mixture_of_sums(observed, moments, weight * divisor))
+        return _settled(mixture_of_sums(observed, moments, weight * divisor, least=0.0))
 
 
 def _settled(law: Mixture) -> Mixture:
     """Where no label was in doubt, what came true is what was expected but for rounding, or was thought impossible."""
     same = (law.sd <= SURE) & (np.abs(law.mean - law.observed) <= ROUNDING)
     mean, sd = np.where(same, law.observed, law.mean), np.where(same, 0.0, law.sd)
-    return Mixture(law.observed, mean, sd, np.where(same, 0.0, law.skewness))
+    return Mixture(law.observed, mean, sd, np.where(same, 0.0, law.skewness), least=law.least)
 
 
 def _class_of(statistic: Statistic) -> int:

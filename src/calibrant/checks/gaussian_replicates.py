@@ -19,6 +19,7 @@ from calibrant.checks.laws import Law, Replicates
 from calibrant.checks.level_statistics import LEVEL_STATISTICS, edges_of, values_of_counts
 from calibrant.checks.plan import INDEPENDENT, Plan, Targets
 from calibrant.checks.statistics import Statistic
+from calibrant.errors import UsageError, ValuesError
 from calibrant.kernels.exact import GroupSums
 from calibrant.kernels.regression_replicates import SUMS, Drawn, Redraw, empty_tables, redraw_gaussians
 from calibrant.kernels.replicate_tables import Tables
@@ -33,6 +34,8 @@ ROOM = 62
 RANK_BITS = 30
 """Bits of the largest weight, where weights are counted in whole units: 2³³ rows fit."""
 BLOCK = 1 << 20
+FARTHEST_OF_ALL = 1e140
+MOST_ENTRIES = 1 << 27
 EXTREMES = {"min": 0, "max": 1}
 
 
@@ -87,6 +90,7 @@ class GaussianReplicates:
             away = np.abs(mean - mean_and_variance(mean)[0])
             self.farthest = max(self.farthest, float((away + FARTHEST * std).max()))
             self.sharpest = max(self.sharpest, float(np.abs(np.log(std)).max()))
+        refuse_far(self.farthest)
 
     def _bounds(self) -> dict[str, float]:
         """The most that a replicated row can add to each sum, in absolute value."""
@@ -110,6 +114,7 @@ class GaussianReplicates:
                 self.plan.seed, self.plan.purpose, numbers.astype(np.uint32), segments, levels, closed, scales, bounds,
                 any(s.name in EXTREMES for s in self.statistics), self.plan.threads,
             )  # fmt: skip
+            refuse_large(self.targets.cells * (len(numbers) + 1) * (len(levels) + 1))
             self.tables = empty_tables(self.redraw, self.targets.cells)
         return self.redraw, self.tables
 
@@ -174,6 +179,28 @@ class GaussianReplicates:
             totals += of_cells(self.centre, cells)
         means = totals / mass
         return np.sqrt(np.maximum(means, 0.0)) if statistic.options.get("root") else means
+
+
+def refuse_far(distance: float) -> None:
+    """Squares of larger numbers are infinite."""
+    if distance > FARTHEST_OF_ALL:
+        raise ValuesError(
+            "check",
+            expected=f"outcomes that are at most {FARTHEST_OF_ALL:g} apart",
+            came=f"they may be {distance:.3g} apart",
+            do="give outcomes and predictions in larger units",
+        )
+
+
+def refuse_large(entries: int) -> None:
+    """Tables that would not fit: they grow with groups, draws and levels."""
+    if entries > MOST_ENTRIES:
+        raise UsageError(
+            "check",
+            expected=f"at most {MOST_ENTRIES} counts, of groups times draws times levels",
+            came=f"there would be {entries}",
+            do="check fewer groups at a time, or with fewer draws",
+        )
 
 
 def row_weights(block: Regression) -> np.ndarray:

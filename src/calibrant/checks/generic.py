@@ -28,6 +28,7 @@ from calibrant.registry.metric import Spec
 
 BATCH = 1 << 22
 """Labels that are drawn at a time."""
+MOST_HELD = 1 << 19
 VALUES_ONLY = Settings(intervals=False)
 
 
@@ -46,6 +47,7 @@ class Generic:
         self.held: dict[tuple[int, int], Accumulated] = {}
         if not plan.whole:
             self._refuse_rows()
+            self._refuse_many()
 
     def _refuse_rows(self) -> None:
         """Functions, and metrics that keep rows, need all of them at once."""
@@ -56,6 +58,17 @@ class Generic:
                 expected="predictions in memory, for it needs all rows at once",
                 came="these are read block by block",
                 do="read them with cal.read, or leave it out",
+            )
+
+    def _refuse_many(self) -> None:
+        """Each replicate of each group has accumulators of its own, some of them with numbers of every class."""
+        held = len(self.targets.parts) * self.draws * getattr(self.example, "classes", 1)
+        if held > MOST_HELD:
+            raise UsageError(
+                f"statistic {show(next(iter(self.specs)))}",
+                expected=f"at most {MOST_HELD} groups times draws times classes, of rows read block by block",
+                came=f"there are {held}",
+                do="read the input with cal.read, or take fewer draws",
             )
 
     @classmethod
@@ -173,6 +186,8 @@ def _called(statistic: Statistic, labels: np.ndarray, predictions: Any) -> np.nd
 
 
 def _call(statistic: Statistic, labels: np.ndarray, predictions: Any) -> Any:
+    labels = labels.view()
+    labels.flags.writeable = False  # the next statistic sees them too
     try:
         return statistic.function(labels, predictions)  # type: ignore[misc]
     except CalibrantError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,8 @@ class Replicates:
 class Lattice:
     """A discrete law: rising values (K,) with their probabilities, and the observed value, which may be among them.
 
-    error: by how much a probability may be off (0 where the law is exact to rounding).
+    error: by how much a probability may be off (0 where the law is exact to rounding). members: mean and standard
+    deviation (M,) of the law of each member, where they are known.
     """
 
     observed: float
@@ -27,13 +29,15 @@ class Lattice:
     probability: np.ndarray
     error: float = 0.0
     method: str = "exact"
+    members: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
 class Mixture:
     """Equal parts of nearly normal laws with exact mean, standard deviation and skewness (M,) each.
 
-    The distribution function of a part is Φ(z) − φ(z)·skewness·(z² − 1)/6, the first Edgeworth correction.
+    The distribution function of a part is Φ(z) − φ(z)·skewness·(z² − 1)/6, the first Edgeworth correction. What it
+    leaves out is of the order of the skewness squared. least: a value that the statistic cannot fall below.
     """
 
     observed: float
@@ -41,6 +45,15 @@ class Mixture:
     sd: np.ndarray
     skewness: np.ndarray
     method: str = "moments"
+    least: float = -math.inf
+
+    @property
+    def error(self) -> float:
+        """About how much a probability may be off: few rows, or labels that are hardly in doubt, make it large.
+
+        Of the sum of the squares of k normals it is at most this for every k, and half of it for k > 12.
+        """
+        return float(min(0.5, np.square(self.skewness).max(initial=0.0) / 25.0))
 
 
 Law = Replicates | Lattice | Mixture

@@ -8,7 +8,7 @@ from calibrant.checks.laws import Mixture
 from calibrant.kernels.exact import GroupSums
 
 
-def mixture_of_sums(observed: float, moments: np.ndarray, total: float) -> Mixture:
+def mixture_of_sums(observed: float, moments: np.ndarray, total: float, least: float = -np.inf) -> Mixture:
     """The law of a sum over `total` from its mean, variance and third central moment (M, 3) by each member."""
     if not total > 0.0:
         undefined = np.full(len(moments), np.nan)
@@ -18,7 +18,7 @@ def mixture_of_sums(observed: float, moments: np.ndarray, total: float) -> Mixtu
     spread = np.sqrt(variance)
     cube = variance * spread
     skewness = np.where(cube > 0, third / np.where(cube > 0, cube, 1.0), 0.0)
-    return Mixture(observed / total, mean / total, spread / total, skewness)
+    return Mixture(observed / total, mean / total, spread / total, skewness, least=least)
 
 
 def by_cell(sums: GroupSums, groups: int) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.errors import NotApplicable
 from calibrant.registry.metric import Option
 
 
@@ -46,18 +47,26 @@ def mean(y: np.ndarray, predictions: Any) -> Any:
 
 
 def smallest(y: np.ndarray, predictions: Any) -> Any:
-    """The smallest value."""
-    return y.min(axis=-1)
+    """The smallest value; rows without weight do not count."""
+    return _counting(y, predictions).min(axis=-1)
 
 
 def largest(y: np.ndarray, predictions: Any) -> Any:
-    """The largest value."""
-    return y.max(axis=-1)
+    """The largest value; rows without weight do not count."""
+    return _counting(y, predictions).max(axis=-1)
 
 
 def quantile(y: np.ndarray, predictions: Any, level: float) -> Any:
     """The quantile of what came true, linear between neighbours."""
+    if predictions.weights is not None:
+        raise NotApplicable(
+            "quantile", expected="rows that count alike", came="these have weights", do="leave it, or the weights, out"
+        )
     return np.quantile(y, level, axis=-1)
+
+
+def _counting(y: np.ndarray, predictions: Any) -> np.ndarray:
+    return y if predictions.weights is None else y[..., predictions.weights > 0]
 
 
 def _mean(values: np.ndarray, predictions: Any) -> Any:

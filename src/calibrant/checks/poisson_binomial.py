@@ -61,4 +61,6 @@ def share_law(hits: float, rows: int, p: np.ndarray, threads: int | None = None)
         return UNDEFINED
     first, chances = side_by_side(member_laws(p, np.array([0, p.shape[1]]), threads), 0)
     values = np.arange(first, first + chances.shape[1]) / rows
-    return Lattice(hits / rows, values, chances.mean(axis=0))
+    p = np.ascontiguousarray(p, np.float64)  # sums of another layout may differ in the last bit
+    each = (p.sum(axis=1) / rows, np.sqrt((p * (1.0 - p)).sum(axis=1)) / rows)
+    return Lattice(hits / rows, values, chances.mean(axis=0), members=each)

@@ -138,4 +138,7 @@ def _supported(checks: Mapping[str, Check], independent: Mapping[str, Check], ru
 
 
 def _explained(check: Check, rule: str) -> bool:
+    """Whether the value is such as the reading expects: not between members, of which none does."""
+    if check.between:
+        return False
     return bool(check.passed(rule)) or (rule == INTERVAL and check.close)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.checks.draws import chosen_samples
-from calibrant.checks.gaussian_replicates import EXTREMES, is_own, of_cells, row_weights, sum_of
+from calibrant.checks.gaussian_replicates import EXTREMES, is_own, of_cells, refuse_far, row_weights, sum_of
 from calibrant.checks.laws import Law, Replicates
 from calibrant.checks.level_statistics import ERRORS, LEVEL_STATISTICS, error_over_levels, is_central, levels_of
 from calibrant.checks.plan import INDEPENDENT, Plan, Targets
@@ -83,6 +83,7 @@ class SampleReplicates:
             low = np.minimum(block.samples.min(axis=0), block.y)
             high = np.maximum(block.samples.max(axis=0), block.y)
             self.widest = max(self.widest, float((high.astype(np.float64) - low).max()))
+            refuse_far(self.widest)
 
     @property
     def _bits(self) -> int:

@@ -31,6 +31,8 @@ MOST_SPELT_OUT = 100
 class Statistic:
     """A statistic T(labels, predictions): labels as observed or replicated, predictions averaged over members.
 
+    (Of Gaussians the average is the mixture: `mean` and `std` are those of the members.)
+
     Of your own: `Statistic(function, name="worst class")`. Labels are class numbers (N,), what came true of a
     regression, or whether judged answers were right. `predictions.scores[0]` of a classification are probabilities
     (N, C), whatever they came as. A vectorised function takes labels (R, N) and returns (R,).
@@ -42,6 +44,8 @@ class Statistic:
     options: Mapping[str, Value] = field(default_factory=dict, compare=False)
     spec: Spec | None = None
     title: str = ""
+    text: str = field(default="", repr=False)
+    """How it is named in results, where that is not made of its name and options."""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -50,6 +54,8 @@ class Statistic:
     @property
     def key(self) -> str:
         """How it is named in results."""
+        if self.text:
+            return self.text
         if self.spec is not None:
             return self.spec.text
         given = ",".join(f"{name}={value}" for name, value in self.options.items())
@@ -60,7 +66,8 @@ class Statistic:
 def statistics_of(wanted: str | Function | Statistic | Iterable[Any] | None, example: Any) -> list[Statistic]:
     """What was asked for: spec strings, functions, statistics, or several of them; by default those of the task."""
     if wanted is None:
-        wanted = DEFAULTS[getattr(example, "kind", example.task) if example.task == "regression" else example.task]
+        usual = DEFAULTS[getattr(example, "kind", example.task) if example.task == "regression" else example.task]
+        wanted = [text for text in usual if (spec := registry.parse(text)).metric.lacks(spec, example) is None]
     if isinstance(wanted, str):
         wanted = registry.split(wanted)
     items = [wanted] if callable(wanted) or isinstance(wanted, Statistic) else list(wanted)
@@ -146,12 +153,21 @@ def _own(own: Own, text: str, example: Any) -> list[Statistic]:
             came=f"there are {len(given)}",
             do=f"name some, as in {own.name}({classes[0]}=0)",
         )
-    return [_bound(own, chosen) for chosen in given]
+    return [_bound(own, chosen, example) for chosen in given]
 
 
-def _bound(own: Own, chosen: dict[str, Value]) -> Statistic:
+def _bound(own: Own, chosen: dict[str, Value], example: Any) -> Statistic:
     def function(labels: np.ndarray, predictions: Any) -> Any:
         return own.function(labels, predictions, **chosen)
 
     shown = {o.name: chosen[o.name] for o in own.options if chosen[o.name] != o.default}
-    return Statistic(function, own.name, vectorised=True, options=shown, title=own.title)
+    written = [f"{k}={_written(v, example) if isinstance(v, int) else v}" for k, v in shown.items()]
+    text = f"{own.name}({','.join(written)})" if written else own.name
+    return Statistic(function, own.name, vectorised=True, options=shown, title=own.title, text=text)
+
+
+def _written(k: int, example: Any) -> str:
+    """A class by its name, where that can be written and read back; else by its number."""
+    name = example.class_names[k] if example.class_names else ""
+    plain = name and name == name.strip() and not set(name) & set("(),=")
+    return name if plain and example.class_index(name) == k else str(k)

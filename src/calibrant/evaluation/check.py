@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -35,7 +36,9 @@ from calibrant.predictions.base import Note, check_rows
 
 READINGS = (BOTH, BAYESIAN, INDEPENDENT)
 MOST_DRAWS = 1_000_000
-FEW_DRAWS = 100
+ROUGH = 0.03
+"""By how much a law by moments may be off before it is said."""
+WIDE_WEIGHTS = 4096.0
 
 
 def check(
@@ -70,7 +73,9 @@ def check(
     inputs = inputs_of(predictions, "check")
     _check_options(draws, members, rule, seed, threads)
     check_rows(block_rows)
-    columns, cells = [by] if isinstance(by, str) else list(by), shift_columns(shift, "mean", inputs)
+    statistics = _materialised(statistics)
+    columns = [by] if isinstance(by, str) else list(dict.fromkeys(by or ()))
+    cells = shift_columns(shift, "mean", inputs)
     scaling = Temperatures.of(temperatures, fit, threads)
     results, notes, facts, tables = [], [], [], []
     for place, item in enumerate(inputs):
@@ -80,9 +85,10 @@ def check(
         one = _one(checked, statistics, draws, members, columns, cells, seed, threads, block_rows, tell)
         found = one.run()
         groups = one.groups(found)
-        results.append(_result(one, found, [g for g in groups if not _is_cell(g, cells)], members, rule))
+        named = [group for group in groups if not _is_cell(group, cells)]
+        results.append(_result(one, found, named, rule))
         tables += _tables(item.name, one.plans, groups, cells) if cells else []
-        notes += [*item.notes(), *_notes(one, draws), *(scaling.notes(checked) if scaling else ())]
+        notes += [*item.notes(), *_notes(one, draws, named, found[0][0]), *(scaling.notes(checked) if scaling else ())]
         facts.append(described(item) | _left_out(checked))
     if shift and not cells:
         tables = _across(inputs, results, members)
@@ -143,7 +149,7 @@ def _is_cell(group: Group, cells: tuple[str, str] | None) -> bool:
     return cells is not None and group.by == ",".join(cells)
 
 
-def _result(one: OneCheck, found: list[list[dict[str, Check]]], groups: list[Group], members: str, rule: str) -> Result:
+def _result(one: OneCheck, found: list[list[dict[str, Check]]], groups: list[Group], rule: str) -> Result:
     first, second = found[0][0], found[1][0] if len(found) > 1 else {}
     said = reading_of(first, second, one.plans[0].reading, rule)
     return Result(
@@ -175,8 +181,9 @@ def _across(inputs: list[Input], results: list[Result], members: str) -> list[Pa
         meta = item.example.info.meta
         severity = float(severities_of(np.array([meta["severity"]]), "severity")[0])
         kind = "clean" if severity == 0 else str(meta["shift"])
-        first.append(ShiftedCheck(kind, severity, item.n, result.checks))
-        second += [ShiftedCheck(kind, severity, item.n, result.independent)] if result.independent else []
+        n = next(iter(result.checks.values())).n
+        first.append(ShiftedCheck(kind, severity, n, result.checks))
+        second += [ShiftedCheck(kind, severity, n, result.independent)] if result.independent else []
     reading = INDEPENDENT if members == INDEPENDENT else BAYESIAN
     tables = [PassTable(ACROSS, reading, tuple(first))]
     return tables + ([PassTable(ACROSS, INDEPENDENT, tuple(second))] if second else [])
@@ -194,7 +201,7 @@ def _left_out(checked: Checked) -> dict[str, object]:
 
 
 # ------------------------------------------------------------------------------------------- notes, options
-def _notes(one: OneCheck, draws: int | str) -> list[Note]:
+def _notes(one: OneCheck, draws: int | str, groups: list[Group], checks: Mapping[str, Check]) -> list[Note]:
     """What a reader of the checks should know."""
     example, name, out = one.checked.example, one.checked.name, []
     if example.members == 1 and not _has_members(example) and one.plans[0].reading == BAYESIAN:
@@ -204,10 +211,18 @@ def _notes(one: OneCheck, draws: int | str) -> list[Note]:
     if samples is not None and draws != EXACT and len(samples) < int(draws) and one.plans[0].reading == BAYESIAN:
         said = f"the {len(samples)} joint draws are the replicates of the Bayesian reading; there are no more"
         out.append(Note("few-samples", f"{name}: {said}"))
-    most = max((len(grouping.names) for grouping in one.cells.groupings), default=0)
+    most = max(Counter(group.by for group in groups).values(), default=0)
     if draws != EXACT and most > 0.025 * (int(draws) + 1):
         said = f"of {most} groups no single one can be marked with {draws} draws; {math.ceil(most / 0.025)} would do"
         out.append(Note("too-few-draws", f"{name}: {said}"))
+    rough = [key for key, check in checks.items() if check.method == "moments" and check.se > ROUGH]
+    if rough:
+        said = f"the law of {', '.join(rough)} is known by its moments, and that is rough here: draw replicates instead"
+        out.append(Note("rough-moments", f"{name}: {said}"))
+    weights = example.weights
+    if weights is not None and weights.max() > WIDE_WEIGHTS * weights[weights > 0].min(initial=np.inf):
+        said = "the largest weight is thousands of times the smallest: rows of small weight are counted coarsely"
+        out.append(Note("wide-weights", f"{name}: {said}"))
     return out
 
 
@@ -230,10 +245,10 @@ def _recorded(
     return {
         "command": "check",
         "statistics": _names(statistics),
-        "draws": draws,
+        "draws": draws if isinstance(draws, str) else int(draws),
         "members": members,
         "rule": rule,
-        "seed": seed,
+        "seed": int(seed),
         "by": by,
     }
 
@@ -244,4 +259,10 @@ def _names(statistics: Any) -> object:
         return statistics or "default"
     single = callable(statistics) or isinstance(statistics, Statistic)
     items = [statistics] if single else list(statistics)
-    return [item if isinstance(item, str) else getattr(item, "name", None) or item.__name__ for item in items]
+    return [item if isinstance(item, str) else getattr(item, "name", None) or Statistic(item).name for item in items]
+
+
+def _materialised(statistics: Any) -> Any:
+    """The same, to be gone through more than once."""
+    single = statistics is None or isinstance(statistics, str | Statistic) or callable(statistics)
+    return statistics if single else list(statistics)

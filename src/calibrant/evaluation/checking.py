@@ -63,7 +63,7 @@ class Checked:
     def example(self) -> Any:
         """Predictions of the same make."""
         example: Any = self.source.example
-        return example if self.scaling is None else self.scaling.transform(example)
+        return example if self.scaling is None else self.scaling.transform(example[:1])
 
     def column(self, name: str) -> np.ndarray:
         """A column of the rows that are checked."""

@@ -44,7 +44,9 @@ class PassTable:
 
     def passed(self, key: str, severity: float, rule: str = INTERVAL) -> tuple[int, int]:
         """How many types pass at a severity, and how many have a value."""
-        found = [cell.checks[key].passed(rule) for cell in self.cells if cell.severity == severity]
+        found = [
+            cell.checks[key].passed(rule) for cell in self.cells if cell.severity == severity and key in cell.checks
+        ]
         known = [one for one in found if one is not None]
         return sum(known), len(known)
 

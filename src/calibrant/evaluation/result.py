@@ -17,7 +17,7 @@ from calibrant.evaluation.size_curves import Sizes
 from calibrant.evaluation.stored import read_stored
 from calibrant.predictions.base import Note
 from calibrant.predictions.files.writing import atomic_write
-from calibrant.registry import parse
+from calibrant.registry import metrics, parse
 from calibrant.registry.estimate import Estimate
 
 SCHEMA = 1
@@ -75,6 +75,8 @@ class Result:
         if spec in self.checks:
             return self.checks[spec]
         if self.checks and not self.metrics:
+            if spec.partition("(")[0].strip() in metrics() and parse(spec).text in self.checks:
+                return self.checks[parse(spec).text]
             hint = did_you_mean(spec, self.checks)
             raise UsageError("result", expected="a statistic that was checked", came=f"got {show(spec)}", do=hint)
         if spec not in self.metrics and spec not in self.skipped:

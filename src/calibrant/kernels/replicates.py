@@ -20,6 +20,9 @@ NLL, BRIER = sum_loops.NLL, sum_loops.BRIER
 WEIGHT = 2.0**29
 """Weights, which lie below 2, are counted in units of its inverse."""
 
+PRIVATE_BYTES = 1 << 28
+"""What the tables of all threads may take together."""
+
 
 @dataclass(frozen=True)
 class Lanes:
@@ -144,11 +147,17 @@ def units_of(weights: np.ndarray) -> np.ndarray:
     return np.rint(weights * WEIGHT).astype(np.int64)
 
 
+def affordable(threads: int | None, nbytes: int) -> int:
+    """Threads whose tables of their own are not too large together."""
+    return max(1, min(threads or available_threads(), PRIVATE_BYTES // max(nbytes, 1)))
+
+
 def _summed(
     tables: list[np.ndarray], n: int, work: int, threads: int | None, add: Callable[[list[np.ndarray], int, int], None]
 ) -> None:
     """Let `add(tables, start, stop)` fill tables; each thread has its own until they are added up."""
-    if min(threads or available_threads(), n) <= 1 or work < SERIAL_BELOW:
+    count = affordable(threads, sum(table.nbytes for table in tables))
+    if min(count, n) <= 1 or work < SERIAL_BELOW:
         add(tables, 0, n)
         return
     private: list[list[np.ndarray]] = []
@@ -158,7 +167,7 @@ def _summed(
         add(own, a, b)
         private.append(own)
 
-    over_rows(run, n, work, threads)
+    over_rows(run, n, work, count)
     for own in private:
         for table, part in zip(tables, own, strict=True):
             table += part

@@ -11,7 +11,7 @@ from calibrant.checks.plan import INDEPENDENT
 from calibrant.checks.reading import digits, sentence
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
-from calibrant.evaluation.check_tables import check_tables
+from calibrant.evaluation.check_tables import check_tables, temperature_lines
 from calibrant.evaluation.result import Evaluation, Result
 
 LEFT, WIDTH, ROW = 110, 420, 34
@@ -25,17 +25,23 @@ def check_section(evaluation: Evaluation, result: Result) -> str:
     """The tables of an input's checks, the box plots, and what they say."""
     first = "independent" if evaluation.settings["members"] == INDEPENDENT else "Bayesian"
     figures = [
-        _figure(key, {first: check} | ({"independent": result.independent[key]} if result.independent else {}))
+        _figure(key, checks, str(evaluation.settings["rule"]))
         for key, check in result.checks.items()
-        if math.isfinite(check.observed) and math.isfinite(check.q05)
+        if (checks := {first: check} | ({"independent": result.independent[key]} if result.independent else {}))
+        and all(map(_can_be_drawn, checks.values()))
     ]
     tables = "".join(rendering.as_html(table) for table in check_tables(evaluation, result))
-    said = "".join(f"<li>{html.escape(plain(line))}</li>" for line in result.reading)
+    lines = [*result.reading, *temperature_lines(evaluation, result)]
+    said = "".join(f"<li>{html.escape(plain(line))}</li>" for line in lines)
     caption = f"<p class='note'>{CAPTION}</p>" if figures else ""
     return f"<ul>{said}</ul>{''.join(figures)}{caption}{tables}"
 
 
-def _figure(key: str, checks: Mapping[str, Check]) -> str:
+def _can_be_drawn(check: Check) -> bool:
+    return all(map(math.isfinite, (check.observed, check.min, check.q05, check.q25, check.q50, check.q75, check.max)))
+
+
+def _figure(key: str, checks: Mapping[str, Check], rule: str) -> str:
     ends = [x for c in checks.values() for x in (c.min, c.max, c.observed) if math.isfinite(x)]
     low, high = min(ends), max(ends)
     pad = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
@@ -51,7 +57,9 @@ def _figure(key: str, checks: Mapping[str, Check]) -> str:
         for x in (low + pad, 0.5 * (low + high), high - pad)
     )
     axis = f"<line x1='{LEFT}' x2='{LEFT + WIDTH}' y1='{height}' y2='{height}' stroke='var(--line)'/>"
-    label = html.escape("; ".join(f"{name}: {sentence(key, check)}" for name, check in checks.items()), quote=True)
+    label = html.escape(
+        "; ".join(f"{name}: {sentence(key, check, rule)}" for name, check in checks.items()), quote=True
+    )
     return (
         f"<figure><figcaption><b>{html.escape(plain(key))}</b></figcaption><svg viewBox='0 0 {LEFT + WIDTH + 20} {height + 24}' width='{LEFT + WIDTH + 20}' role='img' "
         f"aria-label='{label}'>{rows}{axis}{ticks}</svg></figure>"

@@ -326,7 +326,7 @@ def gaussian_rows(
         at[count] = y[i]
         if edges.shape[1]:
             level_row(at, edges[i], starts, buckets, ranks[i], counts)
-        if extremes.shape[1]:
+        if extremes.shape[1] and weights[i] > 0.0:
             _extremes(at, extremes[0], extremes[1])
         if sums.shape[1]:
             sum_row(at, mean[i], std[i], facts[i], weights[i], bounds, scales, values, top, sums, over[i])

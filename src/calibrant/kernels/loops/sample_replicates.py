@@ -128,7 +128,7 @@ def sample_rows(
                 _sums_of(kind, pool[i], order[i], losses, pairs, values)
                 for k in range(chosen.size):
                     sums[kind, k] += whole(values[chosen[k]] * (weights[i] * scales[kind]))
-        if extremes.shape[1]:
+        if extremes.shape[1] and weights[i] > 0.0:
             for k in range(chosen.size):
                 v = pool[i, chosen[k]]
                 extremes[0, k] = min(v, extremes[0, k])
