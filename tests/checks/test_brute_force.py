@@ -143,7 +143,7 @@ def test_computed_laws_are_those_of_many_draws(number, reading):
     for name in LAWS[maker]:
         computed, sampled = exact[name], drawn[name]
         assert computed.se < (0.1 if computed.method == "moments" else 0.002), name
-        slack = computed.se
+        slack = min(computed.se, 0.01)  # laws by their moments are nearer to the true ones than they promise
         steady = (MANY * sampled.p_value + 1) / (MANY + 2)
         assert abs(computed.p_value - sampled.p_value) <= FAR * math.sqrt(steady * (1 - steady) / MANY) + slack, name
         assert computed.mean == pytest.approx(sampled.mean, abs=FAR * sampled.sd / math.sqrt(MANY) + 1e-9), name

@@ -1,33 +1,21 @@
 """Computed laws of classification against enumeration of all labels, and against labels drawn in NumPy."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
+from checks.engines import computed
 
 from calibrant.calibration.binning import assign
 from calibrant.checks import exact_gaps
 from calibrant.checks.exact_classes import ExactClasses
-from calibrant.checks.plan import BAYESIAN, INDEPENDENT, Plan, Targets
+from calibrant.checks.plan import BAYESIAN, INDEPENDENT, Targets
 from calibrant.checks.statistics import Statistic, statistics_of
-from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, Judged
 
 READINGS = [BAYESIAN, INDEPENDENT]
-ONE = Targets()
-
-
-def laws(predictions, specs, reading=BAYESIAN, *, cells=None, targets=ONE, block=None, threads=1):
-    """What the engine says of each target."""
-    statistics = statistics_of(specs, predictions)
-    assert all(ExactClasses.takes(statistic, predictions) for statistic in statistics)
-    plan = Plan(reading, 0, 0, predictions.members, threads)
-    engine = ExactClasses(statistics, predictions, plan, targets)
-    cells, first = np.zeros(predictions.n, np.int64) if cells is None else cells, 0
-    for part in predictions.blocks(block):
-        engine.add(part, rows_of(part, engine.wanted, threads=threads), cells[first : first + part.n], first)
-        first += part.n
-    return engine.laws()
+laws = partial(computed, ExactClasses)
 
 
 def law(predictions, spec, reading=BAYESIAN, **how):

@@ -1,34 +1,22 @@
 """Computed laws of Gaussian regressions against enumeration, quadrature, SciPy and drawn outcomes."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
+from checks.engines import computed
 from scipy.optimize import brentq
 from scipy.stats import ncx2, norm
 
 from calibrant.checks.exact_regression import ExactGaussians
 from calibrant.checks.own import OWN
-from calibrant.checks.plan import BAYESIAN, INDEPENDENT, Plan, Targets
+from calibrant.checks.plan import BAYESIAN, INDEPENDENT, Targets
 from calibrant.checks.statistics import Statistic, statistics_of
-from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Regression
 
 READINGS = [BAYESIAN, INDEPENDENT]
-ONE = Targets()
-
-
-def laws(predictions, specs, reading=BAYESIAN, *, cells=None, targets=ONE, block=None, threads=1):
-    """What the engine says of each target."""
-    statistics = statistics_of(specs, predictions)
-    assert all(ExactGaussians.takes(statistic, predictions) for statistic in statistics)
-    plan = Plan(reading, 0, 0, predictions.members, threads)
-    engine = ExactGaussians(statistics, predictions, plan, targets)
-    cells, first = np.zeros(predictions.n, np.int64) if cells is None else cells, 0
-    for part in predictions.blocks(block):
-        engine.add(part, rows_of(part, engine.wanted, threads=threads), cells[first : first + part.n], first)
-        first += part.n
-    return engine.laws()
+laws = partial(computed, ExactGaussians)
 
 
 def problem(members, n, seed=0):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from checks.engines import replicated, value
 from scipy.special import ndtr, ndtri
 from scipy.stats import chisquare, kstest
 
@@ -32,29 +34,7 @@ def mixture(members: int, n: int, seed: int = 0, **known: Any) -> cal.Regression
     return cal.Regression.from_gaussian(mean, std, 2 * rng.standard_normal(n), **known)
 
 
-def run(
-    p: cal.Regression,
-    plan: Plan,
-    names: Any,
-    targets: Targets | None = None,
-    cells: Any = None,
-    step: int | None = None,
-) -> list[dict[str, Any]]:
-    engine = GaussianReplicates(statistics_of(names, p), p, plan, targets or Targets())
-    cells = np.zeros(p.n, np.int64) if cells is None else cells
-    step = step or p.n
-    if engine.needs_preparing:
-        for start in range(0, p.n, step):
-            engine.prepare(p[start : start + step])
-    for start in range(0, p.n, step):
-        engine.add(p[start : start + step], None, cells[start : start + step], start)
-    return engine.laws()
-
-
-def value(statistic: Statistic, p: cal.Regression) -> float:
-    if statistic.spec is None:
-        return float(statistic.function(p.y, p))  # type: ignore[misc]
-    return cal.measure(p, statistic.key)[statistic.key]
+run = partial(replicated, GaussianReplicates)
 
 
 def compare(p: cal.Regression, plan: Plan, law: dict[str, Any], drawn: np.ndarray, rows: Any = slice(None)) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from checks.engines import replicated, value
 from scipy.stats import chisquare
 
 import calibrant as cal
 from calibrant.checks.draws import chosen_samples, draw_outcomes, replicates_of
 from calibrant.checks.plan import BAYESIAN, INDEPENDENT, Plan, Targets
 from calibrant.checks.sample_replicates import SampleReplicates
-from calibrant.checks.statistics import Statistic, statistics_of
+from calibrant.checks.statistics import statistics_of
 
 ALL = [
     "calibration_error", "calibration_error(levels=1)", "mace(levels=7,coverage=central)", "rmsce(levels=13)",
@@ -30,28 +32,7 @@ def samples(count: int, n: int, seed: int = 0, decimals: int | None = None, **kn
     return cal.Regression.from_samples(x, y, **known)
 
 
-def run(
-    p: cal.Regression,
-    plan: Plan,
-    names: Any,
-    targets: Targets | None = None,
-    cells: Any = None,
-    step: int | None = None,
-) -> list[dict[str, Any]]:
-    engine = SampleReplicates(statistics_of(names, p), p, plan, targets or Targets())
-    cells = np.zeros(p.n, np.int64) if cells is None else cells
-    step = step or p.n
-    for start in range(0, p.n, step):
-        engine.prepare(p[start : start + step])
-    for start in range(0, p.n, step):
-        engine.add(p[start : start + step], None, cells[start : start + step], start)
-    return engine.laws()
-
-
-def value(statistic: Statistic, p: cal.Regression) -> float:
-    if statistic.spec is None:
-        return float(statistic.function(p.y, p))  # type: ignore[misc]
-    return cal.measure(p, statistic.key)[statistic.key]
+run = partial(replicated, SampleReplicates)
 
 
 def swapped(p: cal.Regression, y: np.ndarray) -> cal.Regression:

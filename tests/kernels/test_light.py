@@ -6,7 +6,7 @@ from scipy.special import softmax
 
 from calibrant.calibration.binned import BinSums
 from calibrant.calibration.binning import equal_width
-from calibrant.kernels.rows import rows_of
+from calibrant.kernels.rows import HITS_ONLY, rows_of
 from calibrant.kernels.tables import UnitTable
 from calibrant.predictions import Classification, Judged
 
@@ -165,3 +165,22 @@ def test_judged_rows_give_pairs_as_they_came():
     assert rows.pairs()[0].dtype == np.float32
     np.testing.assert_array_equal(rows.confidence, p.astype(np.float64))
     np.testing.assert_allclose(rows.log_label, np.log([p[0], 1 - np.float64(p[1])]))
+
+
+# ------------------------------------------------------------------------------------ records of members
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+@pytest.mark.parametrize("classes", [2, 10, 60])
+def test_a_record_of_hits_has_the_bits_of_the_whole_one(classes, kind, dtype):
+    rng = np.random.default_rng(classes)
+    z = 3 * rng.standard_normal((5, 333, classes))
+    scores = (softmax(z, axis=2) if kind == "probs" else z).astype(dtype)
+    predictions = Classification.build(kind, scores, rng.integers(0, classes, 333))
+    whole, hits, light = (
+        rows_of(predictions), rows_of(predictions, frozenset({HITS_ONLY})), rows_of(predictions, light=True),
+    )  # fmt: skip
+    for name in ("predicted", "confidence", "hit", "member_p"):
+        np.testing.assert_array_equal(getattr(hits, name), getattr(whole, name))
+        np.testing.assert_array_equal(getattr(light, name), getattr(whole, name))
+    np.testing.assert_array_equal(light.log_label, whole.log_label)
+    assert np.isnan(hits.log_label).all()

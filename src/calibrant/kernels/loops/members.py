@@ -224,6 +224,16 @@ def long_rows(z, labels, is_probs, light, out, pred, fault, member_p, mean, star
 
 # ---------------------------------------------------------------------------------- narrow rows
 @kernel(fastmath=SUMS)
+def _tile_add(e, scale, total):
+    """Add one member's exponentials, times the scale of each lane, to the running sums of a tile."""
+    for k in range(e.shape[0]):
+        column = e[k]
+        sums = total[k]
+        for j in range(W):
+            sums[j] += column[j] * scale[j]
+
+
+@kernel(fastmath=SUMS)
 def _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lse):
     """Add one member's probabilities and entropies to the running sums of a tile."""
     clear(s0)
@@ -249,11 +259,7 @@ def _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lse):
         s0[j] = like(s0[j], 1) / s0[j]
         entropy[j] += log_s0 - s1[j] * s0[j]
         lse[j] = log_s0
-    for k in range(tile.shape[0]):
-        column = e[k]
-        sums = total[k]
-        for j in range(W):
-            sums[j] += column[j] * s0[j]
+    _tile_add(e, s0, total)
 
 
 @kernel(fastmath=SUMS)
@@ -275,11 +281,7 @@ def _tile_member_light(tile, top, is_probs, e, total, s0, lse):
     for j in range(W):
         lse[j] = fast_log(s0[j])
         s0[j] = like(s0[j], 1) / s0[j]
-    for k in range(tile.shape[0]):
-        column = e[k]
-        sums = total[k]
-        for j in range(W):
-            sums[j] += column[j] * s0[j]
+    _tile_add(e, s0, total)
 
 
 @kernel(fastmath=SUMS)
