@@ -85,7 +85,7 @@ def rows_of(
     ("top_mass", k) and ("ranked", k), the probability of the k most probable classes and of the k-th, ("above", t),
     entries (E, 3) of class, p and 1{label} with p > t, and tables of sums in units of 2⁻⁴⁰: ("classwise", bins) with
     the layers Σw, Σwp, Σwp², Σwy, Σwpy (C, bins), ("classwise_light", bins) with Σw, Σwp, Σwy, and PREDICTED_CLASS.
-    HITS_ONLY: of several members a light record, without p(label).
+    HITS_ONLY: of several members, a record without p(label).
     """
     if isinstance(predictions, Judged):
         return judged_rows(predictions)
@@ -104,10 +104,10 @@ class _Pass:
     def __init__(self, p: Classification, wanted: frozenset[Hashable], threads: int | None, light: bool) -> None:
         self.p, self.wanted, self.threads = p, wanted - {HITS_ONLY}, threads
         self.hits_only = HITS_ONLY in wanted and p.members > 1
-        self.light = light or self.hits_only
+        self.light = light
         self.out = np.empty((member_loops.MEMBER_FIELDS if p.members > 1 else loops.FIELDS, p.n))
-        if self.light and p.members > 1:
-            self.out.fill(np.nan)  # what is left out
+        if self.hits_only:
+            self.out[[loops.LABEL, loops.LOG_LABEL]] = np.nan
         self.predicted = np.empty(p.n, np.int32)
         self.hit = np.empty(p.n)
         wide = p.scores.dtype.itemsize == 8
@@ -146,7 +146,7 @@ class _Pass:
             mean = np.empty((n, classes) if extra else (0, 0), block.dtype)
             member_p = self.member_p if whole else np.empty((members, n), block.dtype)
             known = NO_LABELS if self.hits_only else labels
-            many = (block, known, is_probs, self.light, out, pred, fault, member_p, mean)
+            many = (block, known, is_probs, out, pred, fault, member_p, mean)
             average = member_loops.narrow_rows if classes < loops.NARROW else member_loops.long_rows
             over_rows(lambda a, b: average(*many, a, b), n, block.size, self.threads)
         self._check(start, block, out, fault)

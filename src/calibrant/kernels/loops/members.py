@@ -89,7 +89,7 @@ def _log_mean_exp(values, rows, top, total):
 
 
 @kernel()
-def _close_group(z, labelled, light, is_probs, first, rows, pred, out, lse, log_label, votes, member_p):
+def _close_group(z, labelled, is_probs, first, rows, pred, out, lse, log_label, votes, member_p):
     """What is known of rows first … first + rows once their predicted classes are."""
     members = z.shape[0]
     x, y = np.empty(rows), np.empty(rows)
@@ -108,8 +108,6 @@ def _close_group(z, labelled, light, is_probs, first, rows, pred, out, lse, log_
         for j in range(rows):
             out[LOG_LABEL, first + j] = y[j]
             out[LABEL, first + j] = x[j]
-    if light:
-        return
     for j in range(rows):
         modal = 0
         for c in range(votes.shape[1]):
@@ -188,10 +186,10 @@ def _close_member(lanes, is_probs, rows, lse, log_label, entropy):
 
 
 @kernel()
-def long_rows(z, labels, is_probs, light, out, pred, fault, member_p, mean, start, stop):
+def long_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop):
     """The record of rows start … stop of the average of all members; `mean` (N, C) is filled where it has a size.
 
-    Exponentials take most of the time here, so that a light record is a whole one.
+    Without labels the logarithms of their probabilities are left out.
     """
     members, _, classes = z.shape
     group = max(1, min(W, 65536 // classes))
@@ -219,20 +217,10 @@ def long_rows(z, labels, is_probs, light, out, pred, fault, member_p, mean, star
             if mean.size:
                 for k in range(classes):
                     mean[i, k] = total[j, k]
-        _close_group(z, labels.size > 0, False, is_probs, first, rows, pred, out, lse, log_label, votes, member_p)
+        _close_group(z, labels.size > 0, is_probs, first, rows, pred, out, lse, log_label, votes, member_p)
 
 
 # ---------------------------------------------------------------------------------- narrow rows
-@kernel(fastmath=SUMS)
-def _tile_add(e, scale, total):
-    """Add one member's exponentials, times the scale of each lane, to the running sums of a tile."""
-    for k in range(e.shape[0]):
-        column = e[k]
-        sums = total[k]
-        for j in range(W):
-            sums[j] += column[j] * scale[j]
-
-
 @kernel(fastmath=SUMS)
 def _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lse):
     """Add one member's probabilities and entropies to the running sums of a tile."""
@@ -259,41 +247,17 @@ def _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lse):
         s0[j] = like(s0[j], 1) / s0[j]
         entropy[j] += log_s0 - s1[j] * s0[j]
         lse[j] = log_s0
-    _tile_add(e, s0, total)
-
-
-@kernel(fastmath=SUMS)
-def _tile_member_light(tile, top, is_probs, e, total, s0, lse):
-    """The same without the entropies."""
-    clear(s0)
     for k in range(tile.shape[0]):
-        row = tile[k]
         column = e[k]
-        if is_probs:
-            for j in range(W):
-                column[j] = row[j]
-                s0[j] += row[j]
-        else:
-            for j in range(W):
-                v = fast_exp(at_least_lowest(row[j] - top[j]))
-                column[j] = v
-                s0[j] += v
-    for j in range(W):
-        lse[j] = fast_log(s0[j])
-        s0[j] = like(s0[j], 1) / s0[j]
-    _tile_add(e, s0, total)
+        sums = total[k]
+        for j in range(W):
+            sums[j] += column[j] * s0[j]
 
 
 @kernel(fastmath=SUMS)
-def _tile_average(total, share, light, squares, entropy):
+def _tile_average(total, share, squares, entropy):
     clear(squares)
     clear(entropy)
-    if light:
-        for k in range(total.shape[0]):
-            row = total[k]
-            for j in range(W):
-                row[j] *= share
-        return
     for k in range(total.shape[0]):
         row = total[k]
         for j in range(W):
@@ -329,8 +293,8 @@ def _tile_labels(tile, labels, first, rows, is_probs, top, lane_log, lse, log_la
 
 
 @kernel()
-def narrow_rows(z, labels, is_probs, light, out, pred, fault, member_p, mean, start, stop):
-    """The same for few classes; a light record has no entropies, votes and Σp²."""
+def narrow_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop):
+    """The same for few classes."""
     members, _, classes = z.shape
     tile, e, total = (
         np.zeros((classes, W), z.dtype),
@@ -354,25 +318,21 @@ def narrow_rows(z, labels, is_probs, light, out, pred, fault, member_p, mean, st
             tile_extent(tile, top, arg, odd)
             if is_probs:
                 _tile_negative(tile, odd)
-            if light:
-                _tile_member_light(tile, top, is_probs, e, total, s0, lane_lse)
-            else:
-                _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lane_lse)
-                for j in range(rows):
-                    votes[j, arg[j]] += 1
+            _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lane_lse)
+            for j in range(rows):
+                votes[j, arg[j]] += 1
             _tile_labels(tile, labels, first, rows, is_probs, top, lane_lse, lse[m], log_label[m])
         for j in range(rows):
             fault[first + j] = odd[j]
-        _tile_average(total, share, light, s0, s1)
+        _tile_average(total, share, s0, s1)
         tile_extent(total, top, arg, odd)
         for j in range(rows):
             i = first + j
             pred[i] = arg[j]
             out[CONFIDENCE, i] = top[j]
-            if not light:
-                out[SUM_SQUARES, i], out[ENTROPY, i] = s0[j], max(s1[j], like(share, 0))
-                out[EXPECTED_ENTROPY, i] = entropy[j]
+            out[SUM_SQUARES, i], out[ENTROPY, i] = s0[j], max(s1[j], like(share, 0))
+            out[EXPECTED_ENTROPY, i] = entropy[j]
             if mean.size:
                 for k in range(classes):
                     mean[i, k] = total[k, j]
-        _close_group(z, labels.size > 0, light, is_probs, first, rows, pred, out, lse, log_label, votes, member_p)
+        _close_group(z, labels.size > 0, is_probs, first, rows, pred, out, lse, log_label, votes, member_p)
