@@ -1,1 +1,30 @@
-"""Maps of predictions to predictions that mend their calibration."""
+"""Maps of predictions to predictions that mend their calibration, each with an honest report of its fit.
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "Recalibrator": "base",
+    "Fit": "report",
+    "load": "storing",
+    "recalibrator": "methods",
+    "methods_for": "methods",
+    "TemperatureScaling": "temperature",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"calibrant.recalibration.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'calibrant.recalibration' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
