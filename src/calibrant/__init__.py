@@ -18,11 +18,15 @@ if TYPE_CHECKING:
     from calibrant.errors import CalibrantError as CalibrantError
     from calibrant.errors import CalibrantWarning as CalibrantWarning
     from calibrant.evaluation.check import check as check
+    from calibrant.evaluation.choice import choose as choose
     from calibrant.evaluation.detect import detect as detect
     from calibrant.evaluation.evaluate import evaluate as evaluate
     from calibrant.evaluation.evaluate import measure as measure
     from calibrant.evaluation.evaluate import score_rows as score_rows
+    from calibrant.evaluation.gains import Improvement as Improvement
+    from calibrant.evaluation.improvement import improvement as improvement
     from calibrant.evaluation.monitor import Monitor as Monitor
+    from calibrant.evaluation.recalibrate import recalibrate as recalibrate
     from calibrant.evaluation.result import Evaluation as Evaluation
     from calibrant.predictions.classification import Classification as Classification
     from calibrant.predictions.detection import Detection as Detection
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from calibrant.predictions.files.writing import write as write
     from calibrant.predictions.judged import Judged as Judged
     from calibrant.predictions.regression import Regression as Regression
+    from calibrant.recalibration.cross_fitting import cross_fit as cross_fit
+    from calibrant.recalibration.temperature import TemperatureScaling as TemperatureScaling
     from calibrant.registry import metrics as metrics
     from calibrant.registry.estimate import Estimate as Estimate
 
@@ -44,18 +50,24 @@ _HOMES = {
     "Detection": "calibrant.predictions.detection",
     "Estimate": "calibrant.registry.estimate",
     "Evaluation": "calibrant.evaluation.result",
+    "Improvement": "calibrant.evaluation.gains",
     "Judged": "calibrant.predictions.judged",
     "Monitor": "calibrant.evaluation.monitor",
     "Check": "calibrant.checks.check",
     "Regression": "calibrant.predictions.regression",
     "Statistic": "calibrant.checks.statistics",
     "Stream": "calibrant.predictions.files.stream",
+    "TemperatureScaling": "calibrant.recalibration.temperature",
     "check": "calibrant.evaluation.check",
+    "choose": "calibrant.evaluation.choice",
+    "cross_fit": "calibrant.recalibration.cross_fitting",
     "detect": "calibrant.evaluation.detect",
     "evaluate": "calibrant.evaluation.evaluate",
+    "improvement": "calibrant.evaluation.improvement",
     "measure": "calibrant.evaluation.evaluate",
     "metrics": "calibrant.registry",
     "read": "calibrant.predictions.files.reading",
+    "recalibrate": "calibrant.evaluation.recalibrate",
     "scan": "calibrant.predictions.files.stream",
     "score_rows": "calibrant.evaluation.evaluate",
     "write": "calibrant.predictions.files.writing",
@@ -67,6 +79,8 @@ __all__ = sorted([*_HOMES, "__version__"])
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name == "recalibration":
+        return import_module("calibrant.recalibration")
     raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
 
 

@@ -77,6 +77,14 @@ def name(request):
 
 
 @pytest.fixture
+def moving(name):
+    """A method that fits something."""
+    if name == "none":
+        pytest.skip("nothing is fitted")
+    return name
+
+
+@pytest.fixture
 def class_name(name):
     if name not in OF_CLASSES:
         pytest.skip("a method of another kind")
@@ -95,7 +103,7 @@ def test_facts(name, usual):
     assert method.name == name
     assert len(method.title) > 3
     assert len(method.reference) > 10
-    assert made.n_parameters >= 1
+    assert made.n_parameters >= (name != "none")
     assert isinstance(made.injective, bool)
     assert isinstance(made.accuracy_preserving, bool)
     assert recalibrator(made.spec).options() == made.options()
@@ -110,16 +118,16 @@ def test_what_is_asked_before_a_fit_is_refused(name, usual):
             ask()
 
 
-def test_the_loss_falls(name, usual):
-    report = fitted(name, usual).report
+def test_the_loss_falls(moving, usual):
+    report = fitted(moving, usual).report
     assert report.after < report.before
 
 
-def test_held_out_rows_gain(name):
+def test_held_out_rows_gain(moving):
     """These predictions are far too confident, which every method mends."""
-    fit, test = (classes(n=2000, seed=k) if name in OF_CLASSES else gaussian(2000, seed=k) for k in (1, 2))
-    score = "brier" if name in OF_CLASSES else "crps"
-    after = fitted(name, fit).transform(test)
+    fit, test = (classes(n=2000, seed=k) if moving in OF_CLASSES else gaussian(2000, seed=k) for k in (1, 2))
+    score = "brier" if moving in OF_CLASSES else "crps"
+    after = fitted(moving, fit).transform(test)
     assert cal.measure(after, [score])[score] < cal.measure(test, [score])[score]
 
 
@@ -128,7 +136,7 @@ def test_held_out_rows_gain(name):
 def test_the_predicted_class_stays_where_that_is_promised(class_name, members):
     train, test = classes(members=3), classes(members=3, n=3000, seed=5)
     made = fitted(class_name, train, members=members)
-    before = test.average() if made.members == "average" else test
+    before = test.average() if made.members == "average" and class_name != "none" else test
     after = made.transform(test)
     if made.accuracy_preserving:
         np.testing.assert_array_equal(probs(after).argmax(axis=2), probs(before).argmax(axis=2))
@@ -254,7 +262,7 @@ def test_odd_sets_are_fitted_or_refused(class_name, which):
     np.testing.assert_allclose(after.sum(axis=2), 1.0, atol=1e-6)
     assert made.report.after <= made.report.before + 1e-9
     doubtful = [fit for fit in made.reports if not fit.converged or fit.at_bound or not fit.moved]
-    assert len(seen) >= len(doubtful)
+    assert len(seen) >= len(doubtful) * (class_name != "none")
     if made.accuracy_preserving:
         np.testing.assert_array_equal(after.argmax(axis=2), probs(test).argmax(axis=2))
 
@@ -295,13 +303,13 @@ def test_what_is_known_of_rows_stays(name):
     assert after.info.meta["recalibration"]["method"] == name
 
 
-def test_judged_answers_are_recalibrated(name):
-    if "judged" not in method_class(name).tasks:
+def test_judged_answers_are_recalibrated(moving):
+    if "judged" not in method_class(moving).tasks:
         pytest.skip("a method of another kind")
     rng = np.random.default_rng(4)
     confidence = rng.beta(5.0, 1.5, 3000)
     judged = cal.Judged.from_confidence(confidence, rng.random(3000) < confidence**2)
-    after = fitted(name, judged).transform(judged)
+    after = fitted(moving, judged).transform(judged)
     assert isinstance(after, cal.Judged)
     np.testing.assert_array_equal(after.correct, judged.correct)
     assert cal.measure(after, ["brier"])["brier"] < cal.measure(judged, ["brier"])["brier"]
@@ -324,7 +332,7 @@ def test_other_classes_are_refused(class_name):
 def test_members_apart(class_name):
     """A map for each member is what each would have had alone."""
     method = method_class(class_name)
-    if not issubclass(method, ClassRecalibrator) or class_name == "member_temperatures":
+    if not issubclass(method, ClassRecalibrator) or class_name == "member_temperatures":  # fitted together
         pytest.skip("members are fitted together")
     three = classes(members=3)
     made = fitted(class_name, three, members="each")
@@ -336,6 +344,8 @@ def test_members_apart(class_name):
 
 @pytest.mark.parametrize("kind", ["number", "stream", "other task"])
 def test_what_is_no_input_is_refused(name, kind, usual):
+    if len(method_class(name).tasks) == 3 and kind == "other task":
+        pytest.skip("it is of every kind")
     other = gaussian() if name in OF_CLASSES else classes()
     given = {"number": 3, "stream": iter([usual]), "other task": other}[kind]
     with pytest.raises(UsageError, match=name):

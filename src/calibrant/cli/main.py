@@ -12,12 +12,12 @@ from typing import NoReturn
 import typer
 
 from calibrant import __version__
-from calibrant.cli import check, demo, describe, detect, evaluate, metrics, monitor
+from calibrant.cli import check, demo, describe, detect, evaluate, metrics, monitor, recalibrate
 from calibrant.errors import CalibrantError, plain
 
 app = typer.Typer(
     name="calibrant",
-    help="Does a model know what it does not know? Judge the predictive uncertainty of any model.",
+    help="Does a model know what it does not know? Judge and repair the predictive uncertainty of any model.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.command("evaluate")(evaluate.command)
 app.command("check")(check.command)
+app.command("recalibrate")(recalibrate.command)
 app.command("detect")(detect.command)
 app.command("monitor")(monitor.command)
 app.command("describe")(describe.command)
@@ -44,7 +45,7 @@ def _main(
         False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
     ),
 ) -> None:
-    """Does a model know what it does not know? Judge the predictive uncertainty of any model."""
+    """Does a model know what it does not know? Judge and repair the predictive uncertainty of any model."""
     del version
 
 

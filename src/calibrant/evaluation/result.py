@@ -10,6 +10,7 @@ from typing import Any
 
 from calibrant.checks.check import Check
 from calibrant.errors import UsageError, did_you_mean, show
+from calibrant.evaluation.gains import Improvement
 from calibrant.evaluation.ladder import Ladder
 from calibrant.evaluation.passing import PassTable
 from calibrant.evaluation.shift import Summary
@@ -21,6 +22,11 @@ from calibrant.registry import metrics, parse
 from calibrant.registry.estimate import Estimate
 
 SCHEMA = 1
+RECALIBRATION = (
+    "method", "title", "reference", "parameters", "n_parameters", "members", "converged", "injective",
+    "accuracy_preserving", "loss", "before", "after", "fits", "fitted_on", "cross_fitted", "choice",
+)  # fmt: skip
+"""What `recalibrate` adds to an evaluation."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +127,10 @@ class Evaluation:
     """Metrics against the size of the test set, where they were asked for."""
     passed: tuple[PassTable, ...] = ()
     """How many checks pass at each severity of shift, where it was asked for."""
+    improvement: Improvement | None = None
+    """What a recalibration gained, where the results are before and after it."""
+    recalibration: Mapping[str, Any] | None = None
+    """The method of a recalibration, its parameters and how its fit went."""
 
     def __getitem__(self, key: str) -> Any:
         """The estimate of a metric, or a check, where there is one input; the result of an input by name."""
@@ -150,7 +160,9 @@ class Evaluation:
         }
         out |= {"shift": [summary.to_json() for summary in self.shift]} if self.shift else {}
         out |= {"passed": [table.to_json() for table in self.passed]} if self.passed else {}
-        return out | ({"sizes": [item.to_json() for item in self.sizes]} if self.sizes else {})
+        out |= {"sizes": [item.to_json() for item in self.sizes]} if self.sizes else {}
+        out |= {} if self.recalibration is None else dict(self.recalibration)
+        return out | ({} if self.improvement is None else {"improvement": self.improvement.to_json()})
 
     def dumps(self) -> str:
         """The contract's JSON as text."""
@@ -187,6 +199,8 @@ class Evaluation:
             shift=tuple(Summary.from_json(item) for item in data.get("shift", [])),
             sizes=tuple(Sizes.from_json(item) for item in data.get("sizes", [])),
             passed=tuple(PassTable.from_json(item) for item in data.get("passed", [])),
+            improvement=Improvement.from_json(data["improvement"]) if "improvement" in data else None,
+            recalibration={key: data[key] for key in RECALIBRATION if key in data} if "fits" in data else None,
         )
 
     # ----------------------------------------------------------------------------------- display

@@ -9,7 +9,9 @@ import textwrap
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
 from calibrant.evaluation.check_tables import CHECK_HEADS, check_rows, check_tables, pass_tables, temperature_lines
+from calibrant.evaluation.improvement_tables import reading
 from calibrant.evaluation.ladder_tables import ladder_lines, links_table
+from calibrant.evaluation.recalibration_tables import recalibration_tables
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.shift import ACROSS, QUARTILES, Summary
@@ -106,10 +108,10 @@ def _shift_table(summary: Summary, spec: str) -> Table:
 
 def size_tables(evaluation: Evaluation) -> list[Table]:
     """A table an input, or a pair of them: the mean of every metric at some of the sizes, and its spread below it."""
-    return [_size_table(item) for item in evaluation.sizes]
+    return [size_table(item) for item in evaluation.sizes]
 
 
-def _size_table(item: Sizes) -> Table:
+def size_table(item: Sizes) -> Table:
     paired = item.after is not None
     last = len(item.sizes) - 1
     shown = sorted({int(k * last / (MOST_SIZES - 1) + 0.5) for k in range(MOST_SIZES)})
@@ -145,6 +147,7 @@ def tables(evaluation: Evaluation) -> list[Table]:
     if _across(evaluation):  # each input is a cell, and there may be a hundred
         return shift_tables(evaluation) + size_tables(evaluation) + pass_tables(evaluation)
     of_results = [table for result in evaluation.results for table in result_tables(evaluation, result)]
+    of_results = recalibration_tables(evaluation) + of_results
     return of_results + shift_tables(evaluation) + size_tables(evaluation) + pass_tables(evaluation)
 
 
@@ -185,6 +188,7 @@ def remarks(evaluation: Evaluation) -> list[str]:
             out += [f"{plain(result.input)}: " * several + plain(line) for line in lines]
         if said:
             out.append(f"skipped{f' for {plain(result.input)}' * several}: {said}")
+    out += list(reading(evaluation.improvement)) if evaluation.improvement else []
     for item in evaluation.sizes:
         name = f" of {plain(item.input)}" * (len(evaluation.sizes) > 1)
         out += [f"size of the test set{name}: {item.reading()}"] if item.reading() else []

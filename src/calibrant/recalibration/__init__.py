@@ -14,6 +14,9 @@ _HOMES = {
     "load": "storing",
     "recalibrator": "methods",
     "methods_for": "methods",
+    "CrossFit": "cross_fitting",
+    "Identity": "identity",
+    "cross_fit": "cross_fitting",
     "TemperatureScaling": "temperature",
 }
 

@@ -204,8 +204,9 @@ class Recalibrator:
         self._check(predictions)
         self._check_fits(predictions)
         made = self._transformed(predictions)
-        meta = {"method": self.spec, "injective": self.injective, "accuracy_preserving": self.accuracy_preserving}
-        meta |= {"fitted_on": self.found.name}
+        together = self.members == "average" or predictions.members == 1
+        meta = {"method": self.spec, "injective": self.injective and together, "members": self.members}
+        meta |= {"accuracy_preserving": self.accuracy_preserving, "fitted_on": self.found.name}
         return made._with_info(replace(made.info, meta={**made.info.meta, "recalibration": meta}))
 
     def save(self, path: Any) -> Any:

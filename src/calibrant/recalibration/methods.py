@@ -10,6 +10,7 @@ from calibrant.recalibration.base import Recalibrator
 from calibrant.registry import options_of
 
 METHODS: dict[str, tuple[str, str]] = {
+    "none": ("identity", "Identity"),
     "temperature": ("temperature", "TemperatureScaling"),
 }
 """The name of each method, the module that holds it, and its class."""

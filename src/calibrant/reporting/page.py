@@ -10,7 +10,9 @@ from pathlib import Path
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
 from calibrant.evaluation.check_tables import pass_tables
+from calibrant.evaluation.improvement_tables import reading
 from calibrant.evaluation.ladder_tables import ladder_lines, links_table
+from calibrant.evaluation.recalibration_tables import recalibration_tables
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.tables import group_table, main_table, shift_tables, size_tables
@@ -44,7 +46,8 @@ def write_page(evaluation: Evaluation, path: str | Path, title: str = "Calibrant
 
 def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
     """The page as text."""
-    sections = "".join(_section(evaluation, result) for result in evaluation.results)
+    sections = _recalibration(evaluation)
+    sections += "".join(_section(evaluation, result) for result in evaluation.results)
     if evaluation.shift:
         summaries = "".join(rendering.as_html(table) for table in shift_tables(evaluation))
         sections += f"<section><h2>Under shift</h2>{summaries}</section>"
@@ -62,6 +65,17 @@ def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
         f"<h1>{html.escape(title)}</h1>{_notes(evaluation)}{sections}{_glossary(evaluation)}{_footer(evaluation)}"
         "</main></body></html>"
     )
+
+
+def _recalibration(evaluation: Evaluation) -> str:
+    """What was gained, what may be concluded from it, and how the map was found."""
+    if evaluation.recalibration is None:
+        return ""
+    said = () if evaluation.improvement is None else reading(evaluation.improvement)
+    lines = "".join(f"<p>{html.escape(line)}.</p>" for line in said)
+    tables = "".join(rendering.as_html(table) for table in recalibration_tables(evaluation))
+    source = f"<p class='note'>{html.escape(plain(evaluation.recalibration['reference']))}</p>"
+    return f"<section><h2>What the recalibration gained</h2>{tables}{lines}{source}</section>"
 
 
 def _section(evaluation: Evaluation, result: Result) -> str:

@@ -1,0 +1,150 @@
+"""calibrant recalibrate: mend predictions, and say honestly what that gained."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from calibrant.cli import inputs
+
+
+@inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
+def command(
+    *,
+    fit: Annotated[
+        str | None, typer.Option("--fit", help="Held-out predictions with labels that the map is fitted on.")
+    ] = None,
+    apply: Annotated[
+        str | None,
+        typer.Option("--apply", help="Predictions to recalibrate; without it those of --fit, cross-fitted."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option("--method", help="A method, as in temperature or 'ets(loss=brier)', or auto; see --list.")
+    ] = "temperature",
+    map_path: Annotated[
+        str | None, typer.Option("--map", help="Apply a map that --save wrote, instead of fitting one.", metavar="FILE")
+    ] = None,
+    candidates: Annotated[
+        str | None, typer.Option("--candidates", help="With auto: the methods to choose from, commas between them.")
+    ] = None,
+    score: Annotated[
+        str | None, typer.Option("--score", help="With auto: the proper score that decides; nll, of numbers dss.")
+    ] = None,
+    folds: Annotated[int, typer.Option("--folds", help="Folds of cross-fitting and of auto.")] = 5,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write the recalibrated predictions.", metavar="OUT")
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option("--save", help="Write the fitted map: .json or .npz.", metavar="FILE")
+    ] = None,
+    metrics: inputs.Metrics = None,
+    sizes: inputs.Sizes = False,
+    at: inputs.At = None,
+    repeats: inputs.Repeats = None,
+    units: inputs.Units = None,
+    level: inputs.Level = 0.95,
+    resamples: inputs.Resamples = 1000,
+    seed: inputs.Seed = 0,
+    threads: inputs.Threads = None,
+    columns: inputs.Columns,
+    json_path: inputs.JsonPath = None,
+    html_path: inputs.HtmlPath = None,
+    form: inputs.Format = "table",
+    strict: inputs.Strict = False,
+    quiet: inputs.Quiet = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the methods and stop.")] = False,
+) -> None:
+    """Recalibrate predictions: fit a map on held-out rows, apply it to others, and say what it gained there."""
+    from calibrant.cli.output import check_format, check_outputs, emit, progress_bar, refuse_warnings, write_outputs
+
+    if listed:
+        emit(_list())
+        return
+    form = check_format(form)
+    check_outputs(json=json_path, html=html_path)
+    given = _read(fit, apply, map_path, columns, strict)
+    _check_writable(output, save, fit, apply)
+    how: dict[str, Any] = {
+        "metrics": ",".join(metrics) if metrics else None, "sizes": inputs.sizes_of(sizes, at), "repeats": repeats,
+        "units": units, "level": level, "resamples": resamples, "seed": seed, "threads": threads,
+    }  # fmt: skip
+    choosing = {"candidates": candidates, "score": score, "folds": folds}
+    with progress_bar(quiet) as progress:
+        done = _recalibrated(given, method, map_path, choosing, how | {"progress": progress})
+    if strict:
+        refuse_warnings(done.evaluation.warnings)
+    _write(done, output, save)
+    write_outputs(done.evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+
+
+def _read(fit: str | None, apply: str | None, map_path: str | None, columns: Any, strict: bool) -> list[Any]:
+    """The predictions of --fit and --apply, None for what is not given; a map needs no rows to fit it on."""
+    from calibrant.errors import UsageError
+    from calibrant.predictions.files.stream import Stream
+
+    if (fit is None) == (map_path is None):
+        came = "got neither" if fit is None else "got both"
+        do = "name held-out predictions with --fit, or a fitted map with --map"
+        raise UsageError("recalibrate", expected="one of --fit and --map", came=came, do=do)
+    if map_path is not None and apply is None:
+        raise UsageError("--map", expected="--apply beside it", came="got it alone", do="name what to recalibrate")
+    read: list[Any] = []
+    for name in (fit, apply):
+        item = None if name is None else inputs.read_all([name], columns, strict=strict)[0]
+        read.append(item.read() if isinstance(item, Stream) else item)
+    return read
+
+
+def _check_writable(output: str | None, save: str | None, *read: str | None) -> None:
+    """Refuse names that would lose something, or cannot be written, before anything is fitted."""
+    from pathlib import Path
+
+    from calibrant.errors import UsageError, show
+    from calibrant.predictions.files.shards import Source
+
+    if save is not None and Path(save).suffix.lower() not in (".json", ".npz"):
+        came = f"got {show(save)}"
+        raise UsageError("--save", expected="a name that ends in .json or .npz", came=came, do="choose one of these")
+    taken = {Path(Source.parse(name).path).absolute() for name in read if name is not None}
+    for option, name in (("--output", output), ("--save", save)):
+        if name is None:
+            continue
+        if Path(name).absolute() in taken:
+            came = f"{show(name)} is read, or written by another option"
+            raise UsageError(option, expected="a file of its own", came=came, do="choose another name")
+        taken.add(Path(name).absolute())
+
+
+def _recalibrated(given: list[Any], method: str, map_path: str | None, choosing: Any, how: Any) -> Any:
+    from calibrant.evaluation.recalibrate import apply_fitted, recalibrate
+    from calibrant.recalibration.storing import load
+
+    fit, apply = given
+    if map_path is not None:
+        return apply_fitted(load(map_path), apply, **how)
+    return recalibrate(fit, apply, method, **choosing, **how)
+
+
+def _write(done: Any, output: str | None, save: str | None) -> None:
+    from calibrant.predictions.files.writing import write
+
+    if output is not None:
+        write(done.predictions, output)
+    if save is not None:
+        done.recalibrator.save(save)
+
+
+def _list() -> str:
+    """Every method with what it is for and what it promises."""
+    from calibrant.evaluation.rendering import Table, text
+    from calibrant.recalibration.methods import METHODS, method_class
+
+    rows = []
+    for name in METHODS:
+        found = method_class(name)
+        what = "numbers" if "regression" in found.tasks else "classes"
+        what = "both" if len(found.tasks) == 3 else what
+        options = ", ".join(known.name for known in found.options_known() if known.name != "members")
+        rows.append((name, found.title, what, "yes" if found.promises_accuracy else "no", options))
+    return text(Table("", ("method", "what it is", "of", "keeps accuracy", "options"), tuple(rows), left=5))

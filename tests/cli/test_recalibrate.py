@@ -1,0 +1,98 @@
+"""The command `recalibrate`: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+import calibrant as cal
+from calibrant.recalibration import load
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("val", "test"):
+        scores = rng.normal(0.0, 1.5, (400, 3))
+        labels = np.array([rng.choice(3, p=row) for row in softmax(scores, axis=1)])
+        cal.write(cal.Classification.from_logits(2 * scores, labels), tmp_path / f"{name}.npz")
+    cal.write(cal.Classification.from_logits(scores), tmp_path / "blind.npz")
+    return tmp_path
+
+
+def test_fit_apply_and_write(run_here, files):
+    done = run_here(
+        "recalibrate", "--fit", files / "val.npz", "--apply", files / "test.npz", "-o", files / "out.npz",
+        "--save", files / "map.json", "--json", files / "r.json", "--html", files / "r.html",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert done.out.startswith("test → test, temperature · 400 rows · temperature")
+    data = json.loads((files / "r.json").read_text())
+    for key in ("method", "parameters", "converged", "before", "after", "improvement", "results", "warnings"):
+        assert key in data
+    made = load(files / "map.json")
+    expected = made.transform(cal.read(files / "test.npz")).scores
+    np.testing.assert_array_equal(cal.read(files / "out.npz").scores, expected)
+    assert "What the recalibration gained" in (files / "r.html").read_text()
+    again = run_here("recalibrate", "--map", files / "map.json", "--apply", files / "test.npz", "--json", "-")
+    assert json.loads(again.out)["improvement"]["gains"] == data["improvement"]["gains"]
+
+
+def test_without_other_rows_it_is_cross_fitted(run_here, files):
+    done = run_here("recalibrate", "--fit", files / "val.npz", "--method", "auto", "--candidates",
+                       "none,temperature", "--folds", "3", "--score", "brier")  # fmt: skip
+    assert done.code == 0, done.err
+    assert "3 folds; here the map of all rows" in done.out
+    assert "Candidates · brier over 3 folds" in done.out
+
+
+def test_rows_without_labels(run_here, files):
+    done = run_here("recalibrate", "--fit", files / "val.npz", "--apply", files / "blind.npz", "-o",
+                       files / "o.npz")  # fmt: skip
+    assert done.code == 0, done.err
+    assert "there are no labels" in done.out
+    assert cal.read(files / "o.npz").n == 400
+
+
+def test_methods_are_listed(run_here):
+    done = run_here("recalibrate", "--list")
+    assert done.code == 0
+    assert "Temperature scaling" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "one of --fit and --map"),
+        (["--fit", "val.npz", "--map", "m.json"], "one of --fit and --map"),
+        (["--map", "m.json"], "--apply beside it"),
+        (["--map", "val.npz", "--apply", "test.npz"], "a fitted recalibrator"),
+        (["--fit", "val.npz", "--method", "tempreature"], "did you mean 'temperature'"),
+        (["--fit", "val.npz", "--method", "temperature(bins=3)"], "bins"),
+        (["--fit", "val.npz", "--method", "temperature(members=all)"], "average or each"),
+        (["--fit", "val.npz", "--folds", "1"], "folds"),
+        (["--fit", "val.npz", "--candidates", "none"], "auto"),
+        (["--fit", "blind.npz"], "labels"),
+        (["--fit", "val.npz", "-o", "val.npz"], "a file of its own"),
+        (["--fit", "val.npz", "--save", "m.pickle"], ".json or .npz"),
+        (["--fit", "val.npz", "--save", "o.npz", "-o", "o.npz"], "a file of its own"),
+        (["--fit", "val.npz", "--json", "val.npz"], "is a name of predictions"),
+        (["--fit", "missing.npz"], "missing.npz"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(run_here, files, arguments, said, monkeypatch, expect_refusal):
+    monkeypatch.chdir(files)
+    expect_refusal(run_here, ["recalibrate", *arguments], [said])
+
+
+def test_strict_makes_a_doubtful_fit_an_error(run_here, files):
+    scores = cal.read(files / "val.npz").scores
+    cal.write(cal.Classification.from_logits(scores, scores[0].argmax(axis=1)), files / "right.npz")
+    done = run_here("recalibrate", "--fit", files / "right.npz", "--apply", files / "test.npz", "--strict", "-o",
+                       files / "o.npz")  # fmt: skip
+    assert done.code == 2
+    assert "bound" in done.err
+    assert not (files / "o.npz").exists()
