@@ -89,8 +89,9 @@ def test_words_depend_on_what_is_known(world):
 
 def test_predictions_say_themselves_what_made_them():
     rng = RNG(2)
-    scores, labels = rng.normal(0.0, 3.0, (3, 400, 4)), rng.integers(0, 4, 400)
-    several = cal.Classification.from_logits(scores, labels)
+    truth = rng.normal(0.0, 2.0, (400, 4))
+    labels = (truth + rng.gumbel(size=(400, 4))).argmax(axis=1)
+    several = cal.Classification.from_logits(2 * truth + rng.normal(size=(3, 400, 4)), labels)
     made = {
         how: recalibrator(f"temperature(members={how})").fit(several).transform(several) for how in ("average", "each")
     }
