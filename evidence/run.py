@@ -19,6 +19,7 @@ from evidence import (
     detection,
     evalues,
     real_checks,
+    real_recalibration,
     regression,
     sizes,
 )
@@ -98,6 +99,9 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "unbiased": partial(canonical.unbiased_table, count["unbiased"]),
         "checks_computed": partial(checks.computed_table, count["checks"]),
         "real_checks": partial(real_checks.written, page.parent / real_checks.PAGE.name),
+        "real_recalibration": partial(
+            real_recalibration.written, page.parent / real_recalibration.PAGE.name, page.parent / "figures"
+        ),
     }
 
 

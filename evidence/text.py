@@ -229,4 +229,6 @@ calls it miscalibrated. Outcomes N(0, 2) fit the averaged prediction, with no ca
 {normal}
 
 {real_checks}
+
+{real_recalibration}
 """
