@@ -15,6 +15,10 @@ _HOMES = {
     "recalibrator": "methods",
     "methods_for": "methods",
     "TemperatureScaling": "temperature",
+    "VectorScaling": "vector",
+    "MatrixScaling": "matrix",
+    "DirichletCalibration": "dirichlet",
+    "BetaCalibration": "beta",
 }
 
 __all__ = sorted(_HOMES)
