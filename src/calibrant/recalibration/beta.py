@@ -195,9 +195,9 @@ def _bounds(made: BetaMap, held: np.ndarray) -> tuple[str, ...]:
     """What ended at a bound, in words."""
     out = []
     for name, values in (("a", made.a), ("b", made.b)):
-        for k in np.flatnonzero(values == 0)[:4]:
-            of = "" if made.binary else f" of class {k}"
-            out.append(f"{name}{of} would be below 0 and was set to 0: a falling curve would turn predictions round")
+        if (values == 0).any():
+            who = "the curve has" if made.binary else classes_have(values == 0)
+            out.append(f"{who} {name} = 0, as it would be below 0: a falling curve would turn predictions round")
     if held.any():
         who = "the curve has" if made.binary else classes_have(held)
         why = f"but a ridge of {RIDGE:g}: larger ones are ever more likely, as where rows are told apart without error"

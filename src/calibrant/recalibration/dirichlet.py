@@ -34,7 +34,7 @@ class DirichletMap(FullMap):
         """
         _, sizes, right = np.linalg.svd(self.acting)
         flat = right[-1] * np.sign(right[-1][np.abs(right[-1]).argmax()])
-        return bool(sizes[-2] > TOLERANCE * sizes[0] and flat.min() >= -TOLERANCE)
+        return bool(sizes[-2] > TOLERANCE * np.abs(self.weights).max() and flat.min() >= -TOLERANCE)
 
 
 @dataclass(eq=False, kw_only=True)

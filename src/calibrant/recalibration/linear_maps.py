@@ -108,11 +108,12 @@ class LinearLoss:
         raise NotImplementedError
 
     def held(self, found: Minimum) -> np.ndarray:
-        """Which parameters only the ridge holds: those that a Newton step without it would move; none where many."""
+        """Which parameters only the ridge holds: those that a Newton step without it moves most; none where many."""
         if len(found.theta) > FEW:
             return np.zeros(len(found.theta), bool)
         pull = RIDGE * (found.theta - self.identity)
-        return np.abs(cho_solve(cho_factor(self.curvature(found.theta)), pull)) > MOVES
+        step = np.abs(cho_solve(cho_factor(self.curvature(found.theta)), pull))
+        return step > max(MOVES, 0.5 * float(step.max()))
 
 
 @dataclass(frozen=True)
@@ -191,11 +192,9 @@ def told(rows: ClassRows, found: Minimum, after: float, held: np.ndarray, slopes
     if absent.any():
         message = f"{classes_have(absent)} no row: nothing but a penalty keeps their predictions above 0"
         said.append(("classes-without-rows", message.replace("their", "its") if absent.sum() == 1 else message))
-    for c in np.flatnonzero(slopes < 0)[:4]:
-        message = (
-            f"the slope of class {c} is {slopes[c]:.3g}, below 0: the more likely it was, the less likely it is made"
-        )
-        said.append(("negative-slope", message))
+    if (slopes < 0).any():
+        message = f"{classes_have(slopes < 0)} a slope below 0 (down to {slopes.min():.3g})"
+        said.append(("negative-slope", f"{message}: the more likely it was predicted, the less likely it is made"))
     counted = int((rows.shares > 0).sum())
     if counted < len(found.theta):
         said.append(("few-rows", f"{counted} rows for {len(found.theta)} parameters"))

@@ -37,7 +37,7 @@ class MatrixMap(FullMap):
         Every z whose sum is 0 belongs to one prediction, and two of them have one image iff A(z − z') = 0.
         """
         sizes = np.linalg.svd(self.acting, compute_uv=False)
-        return bool(sizes[-2] > TOLERANCE * sizes[0])
+        return bool(sizes[-2] > TOLERANCE * np.abs(self.weights).max())
 
 
 @dataclass(eq=False, kw_only=True)

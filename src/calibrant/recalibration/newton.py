@@ -85,4 +85,4 @@ def lbfgs(slope: Slope, scale: np.ndarray, start: np.ndarray) -> Minimum:
     theta = start + scale * found.x
     value, gradient = slope(theta)
     made = Minimum(theta, value, gradient, False, int(found.nit), int(found.nfev) + 1)
-    return Minimum(theta, value, gradient, made.steepest < 1e2 * LOOSE, made.iterations, made.passes)
+    return Minimum(theta, value, gradient, made.steepest < 10 * LOOSE, made.iterations, made.passes)

@@ -103,7 +103,7 @@ class OdirRecalibrator(ClassRecalibrator):
         known = rows_of(rows, self.map_class.features(rows.logs))
         off, intercept = self.off_diagonal, self.intercept
         if self.penalty == "cv":
-            off, intercept = Choice(known, folds_of(*known[:2])).best(self.intercept)
+            off, intercept = Choice(known, folds_of(*known[:2])).best(off, intercept)
         loss = FullLoss(*known, penalty=odir(rows.classes, off, intercept))
         found = loss.least()
         theta = found.theta.reshape(rows.classes, -1)
@@ -140,8 +140,10 @@ class Choice:
         self.inside = [rows for rows in inside if 0 < rows.sum() < len(rows)]
         self.starts: list[np.ndarray | None] = [None] * len(self.inside)
 
-    def best(self, intercept: float) -> tuple[float, float]:
-        """λ at the given μ, from strong to weak until the loss has risen twice; then μ at that λ."""
+    def best(self, off: float, intercept: float) -> tuple[float, float]:
+        """λ at the given μ, from strong to weak until the loss has risen twice; then μ at that λ. One fold has none."""
+        if len(self.inside) < 2:
+            return off, intercept
         losses: list[float] = []
         for off in LAMBDAS:
             losses.append(self.loss(off, intercept))
