@@ -87,6 +87,16 @@ def test_one_half_stays_where_m_is_one_half():
     np.testing.assert_allclose(made.found.maps[0].apply(np.full((1, 2), -TWO)), -TWO, atol=1e-12)
 
 
+@pytest.mark.parametrize(("form", "constant"), [("am", None), ("ab", 0.5)])
+def test_forms_of_two_parameters_do_not_fall_either(form, constant):
+    """Predictions turned round leave a constant: the rate of class 1, or 1/2 where 1/2 is kept."""
+    p, y = rows(-1.0, -1.0, 0.5)
+    with pytest.warns(CalibrantWarning, match="would be below 0"):
+        made = recalibrator(f"beta(form={form})").fit(of(p, y))
+    after = np.exp(made.transform(of(p, y)).scores[0, :, 1])
+    np.testing.assert_allclose(after, y.mean() if constant is None else constant, atol=1e-6)
+
+
 # ------------------------------------------------------------------------------------------ more classes
 def test_each_class_has_the_curve_that_it_has_alone():
     rng = np.random.default_rng(1)
