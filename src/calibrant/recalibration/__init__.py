@@ -18,6 +18,10 @@ _HOMES = {
     "Identity": "identity",
     "cross_fit": "cross_fitting",
     "TemperatureScaling": "temperature",
+    "VectorScaling": "vector",
+    "MatrixScaling": "matrix",
+    "DirichletCalibration": "dirichlet",
+    "BetaCalibration": "beta",
 }
 
 __all__ = sorted(_HOMES)

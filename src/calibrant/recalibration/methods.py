@@ -12,6 +12,10 @@ from calibrant.registry import options_of
 METHODS: dict[str, tuple[str, str]] = {
     "none": ("identity", "Identity"),
     "temperature": ("temperature", "TemperatureScaling"),
+    "vector": ("vector", "VectorScaling"),
+    "matrix": ("matrix", "MatrixScaling"),
+    "dirichlet": ("dirichlet", "DirichletCalibration"),
+    "beta": ("beta", "BetaCalibration"),
 }
 """The name of each method, the module that holds it, and its class."""
 
