@@ -14,6 +14,11 @@ _HOMES = {
     "load": "storing",
     "recalibrator": "methods",
     "methods_for": "methods",
+    "HistogramBinning": "histogram",
+    "IsotonicCalibration": "isotonic",
+    "MulticlassIsotonic": "isotonic_multiclass",
+    "IsotonicLevels": "levels",
+    "SplineCalibration": "spline",
     "TemperatureScaling": "temperature",
 }
 

@@ -10,6 +10,11 @@ from calibrant.recalibration.base import Recalibrator
 from calibrant.registry import options_of
 
 METHODS: dict[str, tuple[str, str]] = {
+    "histogram": ("histogram", "HistogramBinning"),
+    "isotonic": ("isotonic", "IsotonicCalibration"),
+    "isotonic_multiclass": ("isotonic_multiclass", "MulticlassIsotonic"),
+    "levels": ("levels", "IsotonicLevels"),
+    "spline": ("spline", "SplineCalibration"),
     "temperature": ("temperature", "TemperatureScaling"),
 }
 """The name of each method, the module that holds it, and its class."""
