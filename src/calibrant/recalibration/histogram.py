@@ -1,8 +1,11 @@
 """Histogram binning: probabilities in one bin become the share of its rows that came true.
 
-Bins are as for calibration errors: of equal mass, cut between distinct values nearest to the equal split so that ties
-stay together, or of equal width, ((b − 1)/B, b/B] with 0 in the first. Empty bins, of which only equal width has any,
+Bins are as for calibration errors: of equal width, ((b − 1)/B, b/B] with 0 in the first, or of equal mass, cut between
+distinct values nearest to the equal split so that ties stay together. Empty bins, of which only equal width has any,
 keep their midpoint. Several classes: see `one_vs_rest`. The map is a step function: never injective.
+
+Of C classes a class has about n/C rows, and equal mass spends most of its bins on those of the others: with 15 bins and
+10 classes all rows of a class fall into one or two bins, and much accuracy is lost. Equal mass is for two classes.
 
 The share that came true has the least Brier score among constants, but p itself may do better within a bin: unlike an
 isotonic fit, histogram binning may do worse than the predictions that it was given, also on the fitted rows; then a
@@ -86,7 +89,7 @@ class HistogramBinning(ClassRecalibrator):
     map_class = HistogramMap
     promises_accuracy = False
     bins: int = option(15, "number of bins", at_least=1)
-    binning: str = option("mass", "bins of equal mass, or of equal width", choices=("mass", "width"))
+    binning: str = option("width", "bins of equal width, or of equal mass", choices=("width", "mass"))
     ends: str = option("fitted", "values 0 and 1 as they are fitted, or kept inside by pseudo-rows", choices=ENDS)
 
     def fit_rows(self, rows: ClassRows, threads: int | None) -> tuple[HistogramMap, Fit]:

@@ -25,7 +25,7 @@ from scipy.special import log_softmax
 from calibrant.recalibration.base import option
 from calibrant.recalibration.class_rows import ClassMap, ClassRecalibrator, ClassRows
 from calibrant.recalibration.isotonic import rising_points
-from calibrant.recalibration.one_vs_rest import Pairs, brier, worse_notes
+from calibrant.recalibration.one_vs_rest import Said, brier, pairs_made, worse_notes
 from calibrant.recalibration.report import Fit
 
 FEW_ROWS = 100
@@ -93,15 +93,14 @@ class MulticlassIsotonic(ClassRecalibrator):
         kept = rows.shares > 0
         hits = np.arange(rows.classes) == rows.labels[kept, None]
         shares = np.broadcast_to(rows.shares[kept, None], hits.shape)
-        scores = np.exp(rows.logs[kept])
-        x, values = rising_points(Pairs(scores.ravel(), hits.ravel().astype(np.float64), shares.ravel()))
+        x, values = rising_points(pairs_made(rows, rows.logs[kept].ravel(), hits.ravel(), shares.ravel()))
         made = MulticlassIsotonicMap(x, values, self.identity)
         before, after = brier(rows, np.exp(rows.logs)), brier(rows, np.exp(made.apply(rows.logs)))
         said = _few_notes(int(kept.sum())) + worse_notes(before, after)
         return made, Fit(n=rows.n, loss="brier", before=before, after=after, passes=1, said=said)
 
 
-def _few_notes(n: int) -> tuple[tuple[str, str], ...]:
+def _few_notes(n: int) -> Said:
     if n >= FEW_ROWS:
         return ()
     said = f"{n} rows are few for a free curve; a method with few parameters, temperature, needs fewer"

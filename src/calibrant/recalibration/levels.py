@@ -184,12 +184,15 @@ class IsotonicLevels(Recalibrator):
 
     def _transformed(self, predictions: Any) -> Any:
         found: Any = self.found.maps[0]
-        at = np.arange(1, self.levels + 1) / (self.levels + 1)
+        at = self._levels()
         values = quantiles_at(self._whole(predictions), found.inverse(at))
         return replace(
             predictions, kind="quantiles", mean=None, std=None, samples=None, member_names=None, quantiles=values,
             levels=at,
         )  # fmt: skip
+
+    def _levels(self) -> np.ndarray:
+        return np.arange(1, self.levels + 1) / (self.levels + 1)
 
     def _whole(self, predictions: Regression) -> Regression:
         if predictions.samples is not None and len(predictions.samples) < 2:
@@ -201,11 +204,10 @@ class IsotonicLevels(Recalibrator):
     def _said(self, predictions: Regression, found: LevelsMap, n: int) -> tuple[tuple[str, str], ...]:
         said: tuple[tuple[str, str], ...] = ()
         if n < FEW:
-            known = f"{n} rows are few: R moves by 1/{n} at each of them"
-            said += (("few-rows", f"{known}; a method with few parameters, variance scaling, needs fewer"),)
+            told = f"{n} rows are few: R moves by 1/{n} at each of them"
+            said += (("few-rows", f"{told}; a method with few parameters, variance scaling, needs fewer"),)
         if predictions.mean is None:
-            known = known_levels(predictions)
-            at = found.inverse(np.arange(1, self.levels + 1) / (self.levels + 1))
+            known, at = known_levels(predictions), found.inverse(self._levels())
             out = int(((at < known[0]) | (at > known[-1])).sum())
             if out > CUT_OFF * self.levels:
                 what = "sample" if predictions.samples is not None else "quantile"

@@ -4,6 +4,9 @@ Of two classes the curve g maps P(class 1), and P(class 0) = 1 − g. Of more, e
 to p_k and 1{y = k}, and the rows g_k(p_k) are divided by their sum; a row whose values are all 0 becomes uniform, as in
 scikit-learn. Curves have unlike numbers of points: they are stored end to end, with the number of points of each.
 
+Probabilities that were equal, as those of forests and neighbours often are, differ in their last digits once rows have
+been normalised. What differs by no more than such rounding counts as tied.
+
 Zadrozny & Elkan (2002), Transforming classifier scores into accurate multiclass probability estimates, KDD.
 """
 
@@ -16,10 +19,13 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.kernels.exact import exact_sum
+from calibrant.kernels.isotonic import joined_ties
 from calibrant.recalibration.class_rows import ClassMap, ClassRows
 
 Said = tuple[tuple[str, str], ...]
 ENDS = ("fitted", "inside")
+ROUNDING, ROUNDING_SINGLE = 1e-13, 2.0**-21
+"""Share of themselves by which probabilities may differ that were equal in double, and in single precision."""
 FEW = 10
 """Rows of a class of which its curve should have more."""
 
@@ -48,6 +54,14 @@ class Pairs:
         return values, mass, np.bincount(inverse, self.shares * self.hits, len(values))
 
 
+def pairs_made(rows: ClassRows, logs: np.ndarray, hits: np.ndarray, shares: np.ndarray) -> Pairs:
+    """Pairs of rows that have weight, ties joined."""
+    given = rows.predictions
+    single = given.kind != "logits" and given.scores.dtype.itemsize < 8
+    scores = joined_ties(np.exp(logs), ROUNDING_SINGLE if single else ROUNDING)
+    return Pairs(scores, hits.astype(np.float64), shares)
+
+
 def curved_classes(classes: int) -> range:
     """The classes that have a curve: the second of two, else all."""
     return range(1, 2) if classes == 2 else range(classes)
@@ -56,7 +70,7 @@ def curved_classes(classes: int) -> range:
 def pairs_of(rows: ClassRows, k: int) -> Pairs:
     """P(class k) and 1{y = k}."""
     kept = rows.shares > 0
-    return Pairs(np.exp(rows.logs[kept, k]), (rows.labels[kept] == k).astype(np.float64), rows.shares[kept])
+    return pairs_made(rows, rows.logs[kept, k], rows.labels[kept] == k, rows.shares[kept])
 
 
 def brier(rows: ClassRows, probs: np.ndarray) -> float:
@@ -141,8 +155,8 @@ def end_notes(values: np.ndarray, do: str = "ends=inside keeps probabilities off
 
 
 def worse_notes(before: float, after: float) -> Said:
-    """What is to be said where rows divided by their sums do worse than what was given."""
+    """What is to be said where rows do worse than what was given: curves are fitted one by one, and bins are coarse."""
     if after <= before:
         return ()
-    said = f"the Brier score of the fitted rows rose from {before:.6g} to {after:.6g}, as curves are fitted one by one"
-    return (("worse-than-before", f"{said}; use another method, or leave the predictions as they are"),)
+    said = f"the Brier score of the fitted rows rose from {before:.6g} to {after:.6g}"
+    return (("worse-than-before", f"{said}: use another method, or leave the predictions as they are"),)

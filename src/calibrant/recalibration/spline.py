@@ -42,6 +42,7 @@ from calibrant.recalibration.one_vs_rest import (
     cut,
     end_notes,
     one_vs_rest,
+    pairs_made,
     pairs_of,
     worse_notes,
 )
@@ -228,4 +229,4 @@ def _top_pairs(rows: ClassRows) -> Pairs:
     kept = rows.shares > 0
     logs = rows.logs[kept]
     hits = logs.argmax(axis=1) == rows.labels[kept]
-    return Pairs(np.exp(logs.max(axis=1)), hits.astype(np.float64), rows.shares[kept])
+    return pairs_made(rows, logs.max(axis=1), hits, rows.shares[kept])
