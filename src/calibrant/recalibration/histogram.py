@@ -39,7 +39,7 @@ from calibrant.recalibration.one_vs_rest import (
     cut,
     end_notes,
     pairs_of,
-    worse_notes,
+    piece,
 )
 from calibrant.recalibration.report import Fit
 
@@ -72,8 +72,8 @@ class HistogramMap(OneVsRestMap):
 
     def curve(self, number: int, scores: np.ndarray) -> np.ndarray:
         """The value of the bin that each score is in."""
-        inner = cut(self.edges, self.sizes)[number][:-1]
-        return cut(self.values, self.sizes)[number][np.searchsorted(inner, scores, side="left")]
+        inner = piece(self.edges, self.sizes, number)[:-1]
+        return piece(self.values, self.sizes, number)[np.searchsorted(inner, scores, side="left")]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -109,7 +109,7 @@ class HistogramBinning(ClassRecalibrator):
             sizes=np.array([len(edges) for edges, _ in curves], np.float64),
         )
         before, after = brier(rows, np.exp(rows.logs)), brier(rows, made.apply(rows.logs))
-        said = class_notes(rows) + end_notes(made.values) + worse_notes(before, after)
+        said = class_notes(rows) + end_notes(made.values)
         said += _empty_notes(empty, made.n_parameters)
         return made, Fit(n=rows.n, loss="brier", before=before, after=after, passes=1, said=said)
 

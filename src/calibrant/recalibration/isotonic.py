@@ -34,7 +34,7 @@ from calibrant.recalibration.one_vs_rest import (
     cut,
     end_notes,
     pairs_of,
-    worse_notes,
+    piece,
 )
 from calibrant.recalibration.report import Fit
 
@@ -82,7 +82,7 @@ class IsotonicMap(OneVsRestMap):
 
     def curve(self, number: int, scores: np.ndarray) -> np.ndarray:
         """Linear between the points, constant beyond them."""
-        return np.interp(scores, cut(self.x, self.sizes)[number], cut(self.values, self.sizes)[number])
+        return np.interp(scores, piece(self.x, self.sizes, number), piece(self.values, self.sizes, number))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -110,5 +110,5 @@ class IsotonicCalibration(ClassRecalibrator):
             sizes=np.array([len(x) for x, _ in points], np.float64),
         )
         before, after = brier(rows, np.exp(rows.logs)), brier(rows, made.apply(rows.logs))
-        said = class_notes(rows) + end_notes(made.values) + worse_notes(before, after)
+        said = class_notes(rows) + end_notes(made.values)
         return made, Fit(n=rows.n, loss="brier", before=before, after=after, passes=1, said=said)

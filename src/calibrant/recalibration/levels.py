@@ -1,17 +1,18 @@
 """Isotonic recalibration of the levels of predicted distributions: R∘F instead of F.
 
-u_i = F_i(y_i) is the level at which y_i came true, and R(u) the share of fitted rows at or below u. That share rises by
-itself, so that the isotonic regression of it on u has nothing to pool: R is the distribution function of u, linear
-between the fitted levels. Rows at one level count half at it (R(u_i) = (i − ½)/n without ties), so that R takes neither
-0 nor 1 between its ends (0, 0) and (1, 1), rises strictly, and does not depend on the unit of weights.
-
-Of all rising functions these middle ranks leave the least mean squared calibration error of the fitted rows,
-∫ (p − share of R(u) ≤ p)² dp, which is the statistic of Cramér and von Mises over n: so the fit cannot make it worse.
+u_i = F_i(y_i) is the level at which y_i came true, and G(u) the share of fitted rows at or below u. That share rises by
+itself, so that the isotonic regression of it on u has nothing to pool: R is G, linear between the fitted levels. Rows
+at one level count half at it (R(u_i) = (i − ½)/n without ties), so that R takes neither 0 nor 1 between its ends (0, 0)
+and (1, 1), rises strictly, and does not depend on the unit of weights. Of all rising functions these middle ranks leave
+the least mean squared calibration error of the fitted rows, ∫ (p − share of R(u) ≤ p)² dp, which is the statistic of
+Cramér and von Mises over n: the fit cannot make it worse.
 
 What comes out are quantiles at evenly spaced levels q: F⁻¹(R⁻¹(q)). F is that of a Gaussian or a mixture of Gaussians;
-S samples are quantiles at levels i/(S + 1); between quantiles F is linear, and those that cross are sorted. Beyond the
-outermost of them F is not known: y there counts as half way to level 0 or 1, and quantiles end at the outermost. Levels
-nearer to 0 or 1 than 1e-12 count as that, so that all quantiles are finite.
+S samples are quantiles at levels i/(S + 1); between quantiles F is linear, and those that cross are sorted. Where F
+jumps, since several samples are equal to y, and beyond the outermost sample or quantile, where F is not known, only the
+ends of the level are known: then the row counts evenly between them (Czado, Gneiting & Held 2009). Quantiles end at the
+outermost sample or quantile. Levels of Gaussians nearer to 0 or 1 than 1e-12 count as that, so that quantiles are
+finite.
 
 R rises strictly, so that distributions that differ stay so: that is what injective means here, of R∘F, of which the
 quantiles are a part. The mean does not stay. One R for all rows mends levels on average over rows, not in each.
@@ -36,6 +37,8 @@ from calibrant.recalibration.report import Fit
 
 REACH = 1e-12
 """How near to 0 and 1 levels are told apart: about seven standard deviations."""
+NO_MASS = 1e-12
+"""A share that is rounding."""
 BLOCK = 1 << 21
 """Samples or quantiles that are sorted at a time."""
 FEW = 20
@@ -64,28 +67,33 @@ def known_levels(predictions: Regression) -> np.ndarray:
     return np.arange(1, count + 1) / (count + 1)
 
 
-def level_of(values: np.ndarray, levels: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """F(y) (n,) where sorted values (n, Q) are quantiles at levels; in the middle of what y is tied with."""
-    padded = np.concatenate([[levels[0] / 2], levels, [(1.0 + levels[-1]) / 2]])
+def level_ends(values: np.ndarray, levels: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """F(y−) and F(y) (n,) where sorted values (n, Q) are quantiles at levels; equal where F does not jump."""
+    padded = np.concatenate([[0.0], levels, [1.0]])
     below, upto = (values < y[:, None]).sum(axis=1), (values <= y[:, None]).sum(axis=1)
     rows, last = np.arange(len(y)), len(levels) - 1
-    low, high = values[rows, (below - 1).clip(0)], values[rows, below.clip(max=last)]
+    left, right = values[rows, (below - 1).clip(0)], values[rows, below.clip(max=last)]
     with np.errstate(invalid="ignore", divide="ignore"):
-        part = np.where((below > 0) & (below <= last), (y - low) / (high - low), 0.0)
-    between = levels[(below - 1).clip(0)] + part * (levels[below.clip(max=last)] - levels[(below - 1).clip(0)])
-    outside = np.where(below == 0, padded[0], padded[-1])
-    tied = (padded[(below + 1).clip(max=last + 2)] + padded[upto]) / 2
-    return np.where(upto > below, tied, np.where((below == 0) | (below > last), outside, between))
+        part = (y - left) / (right - left)
+    between = padded[below] + part * (padded[below + 1] - padded[below])
+    outside, tied, jumps = (below == 0) | (below > last), upto > below, upto > below + 1
+    low = np.where(tied, padded[np.where(jumps & (below == 0), 0, (below + 1).clip(max=last + 1))], between)
+    high = np.where(tied, padded[np.where(jumps & (upto > last), last + 2, upto)], between)
+    outside &= ~tied
+    low[outside], high[outside] = padded[below[outside]], padded[below[outside] + 1]
+    return low, high
 
 
-def levels_come_true(predictions: Regression, threads: int | None = None) -> np.ndarray:
-    """u_i = F_i(y_i) of each row."""
+def levels_come_true(predictions: Regression, threads: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """F_i(y_i−) and F_i(y_i) of each row."""
     y = predictions.y.astype(np.float64)  # type: ignore[union-attr]
     if predictions.mean is not None:
         found = gaussian_scores(y, predictions.mean, predictions.std, nll=False, crps=False, threads=threads)  # type: ignore[arg-type]
-        return found["pit"]
+        return found["pit"], found["pit"]
     levels = known_levels(predictions)
-    return np.concatenate([level_of(values, levels, y[rows]) for rows, values in sorted_blocks(predictions)])
+    ends = [level_ends(values, levels, y[rows]) for rows, values in sorted_blocks(predictions)]
+    low, high = (np.concatenate(parts) for parts in zip(*ends, strict=True))
+    return low, high
 
 
 def quantiles_at(predictions: Regression, at: np.ndarray) -> np.ndarray:
@@ -134,20 +142,42 @@ class LevelsMap(Map):
         return np.interp(shares, self.observed, self.predicted)
 
 
-def squared_error(u: np.ndarray, shares: np.ndarray) -> float:
-    """∫ (p − share of u ≤ p)² dp over p in [0, 1]."""
-    values, inverse = np.unique(u, return_inverse=True)
-    mass = np.bincount(inverse, shares, len(values))
-    middle = mass.cumsum() - mass / 2
-    return float(exact_sum(mass * np.square(values - middle) + mass**3 / 12.0))
+@dataclass(frozen=True)
+class Observed:
+    """G at the levels where it bends or jumps: just below each, and at it."""
 
+    levels: np.ndarray
+    below: np.ndarray
+    upto: np.ndarray
 
-def middle_ranks(u: np.ndarray, shares: np.ndarray) -> LevelsMap:
-    """R: the share of rows below u, and half of those at it."""
-    values, inverse = np.unique(u, return_inverse=True)
-    mass = np.bincount(inverse, shares, len(values))
-    middle = mass.cumsum() - mass / 2
-    return LevelsMap(np.concatenate([[0.0], values, [1.0]]), np.concatenate([[0.0], middle, [1.0]]))
+    @classmethod
+    def of(cls, low: np.ndarray, high: np.ndarray, shares: np.ndarray) -> Observed:
+        """G of rows that stand at a level, or evenly between two; levels of single rows are neither 0 nor 1."""
+        levels = np.unique(np.concatenate([[0.0, 1.0], low, high]))
+        first, last = np.searchsorted(levels, low), np.searchsorted(levels, high)
+        wide = high > low
+        jump = np.bincount(first[~wide], shares[~wide], len(levels))
+        rate = shares[wide] / (high - low)[wide]
+        slope = np.bincount(first[wide], rate, len(levels)) - np.bincount(last[wide], rate, len(levels))
+        rise = slope.cumsum()[:-1] * np.diff(levels)
+        rise[rise < NO_MASS] = 0.0
+        upto = (jump + np.append(0.0, rise)).cumsum()
+        upto /= upto[-1]
+        return cls(levels, np.maximum(upto - jump, 0.0), upto)
+
+    def squared_error(self, levels: np.ndarray) -> float:
+        """∫ (p − G(p))² dp, once the levels have become these."""
+        start, end = levels[:-1] - self.upto[:-1], levels[1:] - self.below[1:]
+        return float(exact_sum(np.diff(levels) * (start**2 + start * end + end**2) / 3.0))
+
+    def map(self) -> LevelsMap:
+        """R: G with jumps met in their middle; a level range without rows is one point, its middle."""
+        middle = (self.below + self.upto) / 2
+        middle[0], middle[-1] = 0.0, 1.0
+        observed, first, counts = np.unique(middle, return_index=True, return_counts=True)
+        predicted = (self.levels[first] + self.levels[first + counts - 1]) / 2
+        predicted[0], predicted[-1] = 0.0, 1.0
+        return LevelsMap(predicted, observed)
 
 
 # --------------------------------------------------------------------------------------------- method
@@ -167,17 +197,21 @@ class IsotonicLevels(Recalibrator):
     def _fitted(self, predictions: Any, threads: int | None) -> Fitted:
         shares = _shares(predictions)
         kept = shares > 0
-        exact = levels_come_true(self._whole(predictions), threads)[kept]
-        shares, u = shares[kept], np.clip(exact, REACH, 1.0 - REACH)
-        found = middle_ranks(u, shares)
-        far = float(exact_sum(shares[(exact < REACH) | (exact > 1.0 - REACH)]))
+        shares = shares[kept]
+        low, high = (ends[kept] for ends in levels_come_true(self._whole(predictions), threads))
+        far = (low == high) & ((low < REACH) | (low > 1.0 - REACH))
+        inside = np.clip(low, REACH, 1.0 - REACH)
+        seen = Observed.of(np.where(low == high, inside, low), np.where(low == high, inside, high), shares)
+        found = seen.map()
+        asked = found.inverse(self._levels())
+        short = far.any() and (asked[0] <= REACH or asked[-1] >= 1.0 - REACH)
         fit = Fit(
             n=predictions.n,
             loss="squared calibration error",
-            before=squared_error(exact, shares),
-            after=squared_error(found.apply(u), shares),
+            before=seen.squared_error(seen.levels),
+            after=seen.squared_error(found.apply(seen.levels)),
             passes=1,
-            at_bound=(_far_off(far),) if far > 0 else (),
+            at_bound=(_far_off(float(exact_sum(shares[far]))),) if short else (),
             said=self._said(predictions, found, int(kept.sum())),
         )
         return Fitted(maps=(found,), fits=(fit,), task="regression", name=predictions.name)

@@ -24,7 +24,7 @@ from calibrant.recalibration.class_rows import ClassMap, ClassRows
 
 Said = tuple[tuple[str, str], ...]
 ENDS = ("fitted", "inside")
-ROUNDING, ROUNDING_SINGLE = 1e-13, 2.0**-21
+ROUNDING, ROUNDING_SINGLE = 2e-14, 2.0**-21
 """Share of themselves by which probabilities may differ that were equal in double, and in single precision."""
 FEW = 10
 """Rows of a class of which its curve should have more."""
@@ -120,6 +120,12 @@ def cut(flat: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
     return np.split(flat, np.cumsum(sizes.astype(np.int64))[:-1])
 
 
+def piece(flat: np.ndarray, sizes: np.ndarray, number: int) -> np.ndarray:
+    """One of the pieces."""
+    stop = int(sizes[: number + 1].sum())
+    return flat[stop - int(sizes[number]) : stop]
+
+
 def check_pieces(sizes: np.ndarray, *flat: np.ndarray) -> None:
     """Refuse stored pieces that do not belong together."""
     if sizes.ndim != 1 or not sizes.size or not (sizes >= 1).all() or (sizes != np.floor(sizes)).any():
@@ -152,11 +158,3 @@ def end_notes(values: np.ndarray, do: str = "ends=inside keeps probabilities off
         return ()
     said = "the map predicts 0 or 1, so that the NLL of new rows may be infinite"
     return (("probabilities-of-0-or-1", f"{said}; {do}"),)
-
-
-def worse_notes(before: float, after: float) -> Said:
-    """What is to be said where rows do worse than what was given: curves are fitted one by one, and bins are coarse."""
-    if after <= before:
-        return ()
-    said = f"the Brier score of the fitted rows rose from {before:.6g} to {after:.6g}"
-    return (("worse-than-before", f"{said}: use another method, or leave the predictions as they are"),)

@@ -44,7 +44,7 @@ from calibrant.recalibration.one_vs_rest import (
     one_vs_rest,
     pairs_made,
     pairs_of,
-    worse_notes,
+    piece,
 )
 from calibrant.recalibration.report import Fit
 
@@ -146,7 +146,7 @@ class SplineMap(OneVsRestMap):
 
     def curve(self, number: int, scores: np.ndarray) -> np.ndarray:
         """The slope of the spline at the fractile of each score, added to it where the gap was fitted."""
-        t = np.interp(scores, cut(self.scores, self.sizes)[number], cut(self.fractiles, self.sizes)[number])
+        t = np.interp(scores, piece(self.scores, self.sizes, number), piece(self.fractiles, self.sizes, number))
         knots = np.linspace(0.0, 1.0, self.values.shape[1])
         slope = CubicSpline(knots, self.values[number], bc_type="natural")(t, 1)
         return np.clip(slope + scores if self.form == "gap" else slope, self.margin, 1.0 - self.margin)
@@ -220,9 +220,15 @@ class SplineCalibration(ClassRecalibrator):
             known = f"there are only {knots - 1} distinct scores: the spline has {knots} knots, not {self.knots}"
             said += (("few-scores", known),)
         if after > before:
-            known = f"the spline of cumulative hits is farther off, {after:.3g}, than the scores were, {before:.3g}"
-            said += (("worse-than-before", f"{known}; curve=gap is not, on the fitted rows"),)
-        return said + end_notes(probs) + worse_notes(brier(rows, np.exp(rows.logs)), brier(rows, probs))
+            said += (("hits-too-coarse", "cumulative hits take more knots; curve=gap is never worse on fitted rows"),)
+        return said + _brier_notes(brier(rows, np.exp(rows.logs)), brier(rows, probs)) + end_notes(probs)
+
+
+def _brier_notes(before: float, after: float) -> Said:
+    """What is to be said where the Brier score, which is not what is fitted, rises."""
+    if after <= before:
+        return ()
+    return (("brier-rose", f"the Brier score of the fitted rows rose from {before:.6g} to {after:.6g}"),)
 
 
 def _top_pairs(rows: ClassRows) -> Pairs:
