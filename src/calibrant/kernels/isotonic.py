@@ -14,3 +14,12 @@ def rising_fit(weights: np.ndarray, sums: np.ndarray, threads: int | None = None
     weights = np.ascontiguousarray(weights, np.float64)
     over_rows(lambda a, b: loops.pool(weights, out, a, b), len(out), out.size, threads)
     return out.reshape(np.shape(sums))
+
+
+def joined_ties(x: np.ndarray, share: float) -> np.ndarray:
+    """x (n,), above 0, with values that differ by no more than a share of themselves made equal: those of a run."""
+    order = np.argsort(x, kind="stable")
+    runs, out = np.empty(len(x)), np.empty(len(x))
+    loops.near_runs(np.ascontiguousarray(x[order], np.float64), share, runs)
+    out[order] = runs
+    return out

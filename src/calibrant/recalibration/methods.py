@@ -11,6 +11,11 @@ from calibrant.registry import options_of
 
 METHODS: dict[str, tuple[str, str]] = {
     "none": ("identity", "Identity"),
+    "histogram": ("histogram", "HistogramBinning"),
+    "isotonic": ("isotonic", "IsotonicCalibration"),
+    "isotonic_multiclass": ("isotonic_multiclass", "MulticlassIsotonic"),
+    "levels": ("levels", "IsotonicLevels"),
+    "spline": ("spline", "SplineCalibration"),
     "temperature": ("temperature", "TemperatureScaling"),
     "vector": ("vector", "VectorScaling"),
     "matrix": ("matrix", "MatrixScaling"),

@@ -47,8 +47,10 @@ class Fit:
             out.append(("fit-not-converged", said))
         out += [("fit-at-bound", said) for said in self.at_bound]
         if self.converged and not self.at_bound and not self.moved:
-            said = f"the fit changed nothing: {self.loss} is {self.before:.6g} before and {self.after:.6g} after it"
-            out.append(("fit-did-not-move", said))
+            said = f"{self.loss} is {self.before:.6g} before and {self.after:.6g} after it"
+            rose = self.after - self.before > UNMOVED * max(abs(self.before), UNMOVED)
+            code, what = ("fit-made-worse", "made it worse") if rose else ("fit-did-not-move", "changed nothing")
+            out.append((code, f"the fit {what}: {said}"))
         if self.left_out:
             said = f"{self.left_out} of {self.n} rows, whose label has probability 0, were left out of the fit"
             out.append(("impossible-labels-left-out", said))

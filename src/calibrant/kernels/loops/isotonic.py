@@ -27,3 +27,13 @@ def pool(weights, sums, start, stop):
             for k in range(first, last[b] + 1):
                 sums[r, k] = mean
             first = last[b] + 1
+
+
+@kernel()
+def near_runs(x, share, out):
+    """Replace sorted x by the first of its run: values that exceed it by no more than a share of themselves."""
+    first = x[0]
+    for i in range(x.size):
+        if x[i] - first > share * x[i]:
+            first = x[i]
+        out[i] = first
