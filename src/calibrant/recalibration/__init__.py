@@ -15,6 +15,7 @@ _HOMES = {
     "recalibrator": "methods",
     "methods_for": "methods",
     "TemperatureScaling": "temperature",
+    "MemberTemperatureScaling": "member_temperatures",
 }
 
 __all__ = sorted(_HOMES)

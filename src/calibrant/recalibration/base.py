@@ -74,7 +74,10 @@ class Map:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fit leaves: a map and a report for the average, or for each member; and what the map can be used on."""
+    """What a fit leaves: a map and a report for the average, or for each member; and what the map can be used on.
+
+    Members that were fitted together have one report.
+    """
 
     maps: tuple[Map, ...]
     fits: tuple[Fit, ...]
