@@ -127,6 +127,11 @@ def test_held_out_rows_gain(name):
 @pytest.mark.parametrize("members", ["average", "each"])
 def test_the_predicted_class_stays_where_that_is_promised(class_name, members):
     train, test = classes(members=3), classes(members=3, n=3000, seed=5)
+    known = next(o for o in method_class(class_name).options_known() if o.name == "members")
+    if members not in known.choices:
+        with pytest.raises(UsageError, match=f"{class_name}.*members"):
+            method_class(class_name)(members=members)
+        return
     made = fitted(class_name, train, members=members)
     before = test.average() if made.members == "average" else test
     after = made.transform(test)

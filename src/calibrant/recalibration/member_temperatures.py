@@ -39,7 +39,7 @@ class MemberTemperatureScaling(TemperatureScaling):
 
     name = "member_temperatures"
     title = "Temperatures of members, fitted together"
-    reference = "Gopal (2021), Bayesian posterior predictive checks, appendix G.1"
+    reference = "Gopal (2021), Why calibration error is wrong given model uncertainty, appendix G.1"
     map_class = TemperatureMap
     promises_accuracy = False
     members: str = option("each", "each member has a temperature: there is no other way", choices=("each",))
