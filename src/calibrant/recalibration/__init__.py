@@ -15,6 +15,7 @@ _HOMES = {
     "recalibrator": "methods",
     "methods_for": "methods",
     "TemperatureScaling": "temperature",
+    "EnsembleTemperatureScaling": "ets",
     "MemberTemperatureScaling": "member_temperatures",
 }
 
