@@ -70,3 +70,11 @@ class TemperatureSums:
         self._new = False
         self.impossible, self.wrong = (int(sums[:, field].sum()) for field in (loops.IMPOSSIBLE, loops.WRONG))
         self.widest = float(sums[:, loops.WIDEST].max())
+
+
+def sure_rows(scores: np.ndarray, beta: float, threads: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The largest probability and the entropy in nats (n,) of softmax(βz); scores (n, C) in float64."""
+    out = np.empty((2, len(scores)))
+    run = (scores, float(beta), LOWEST_64 / float(beta), out)
+    over_rows(lambda a, b: loops.sure_rows(*run, a, b), len(scores), scores.size, threads)
+    return out[0], out[1]

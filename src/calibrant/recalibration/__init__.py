@@ -16,6 +16,7 @@ _HOMES = {
     "methods_for": "methods",
     "TemperatureScaling": "temperature",
     "EnsembleTemperatureScaling": "ets",
+    "AvUTemperatureScaling": "avu",
     "MemberTemperatureScaling": "member_temperatures",
 }
 

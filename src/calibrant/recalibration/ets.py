@@ -1,4 +1,4 @@
-"""Ensemble temperature scaling: w₁·softmax(z/T) + w₂·softmax(z) + w₃/C, w on the simplex, T that of temperature scaling.
+"""Ensemble temperature scaling: w₁·softmax(z/T) + w₂·softmax(z) + w₃/C, w on the simplex, T by temperature scaling.
 
 Given T, both losses are convex in w: the negative log-likelihood −Σ s_i log(w·v_i) with v_i the three probabilities of
 the label, and the Brier score wᵀGw − 2w·r + 1. The minimum is certified by its gap (`simplex`).
@@ -39,6 +39,7 @@ class EnsembleTemperatureMap(ClassMap):
     uniform_weight: float
 
     n_parameters: ClassVar[int] = 3
+    """T and two weights: the third follows."""
 
     def __post_init__(self) -> None:
         weights = self.weights
@@ -72,7 +73,7 @@ class EnsembleTemperatureMap(ClassMap):
 
 @dataclass(eq=False, kw_only=True)
 class EnsembleTemperatureScaling(ClassRecalibrator):
-    """A mixture of the scaled prediction, the prediction as it is, and guessing; four numbers, of which three are free."""
+    """A mixture of the scaled prediction, the prediction as it is, and guessing."""
 
     name = "ets"
     title = "Ensemble temperature scaling"

@@ -12,6 +12,7 @@ from calibrant.registry import options_of
 METHODS: dict[str, tuple[str, str]] = {
     "temperature": ("temperature", "TemperatureScaling"),
     "ets": ("ets", "EnsembleTemperatureScaling"),
+    "avu_temperature": ("avu", "AvUTemperatureScaling"),
     "member_temperatures": ("member_temperatures", "MemberTemperatureScaling"),
 }
 """The name of each method, the module that holds it, and its class."""

@@ -39,13 +39,12 @@ def least_on_simplex(at: At, count: int) -> Weights:
     """The minimum of f, whose value, gradient and Hessian `at` gives, from equal weights."""
     w = np.full(count, 1.0 / count)
     value, gradient, hessian = at(w)
-    for steps in range(MOST_STEPS):
-        if _gap(w, gradient) <= GAP:
-            break
+    steps = 0
+    while _gap(w, gradient) > GAP and steps < MOST_STEPS:
         there = _stepped(at, w, value, gradient, _direction(w, gradient, hessian))
         if there is None:
             break
-        w = there
+        w, steps = there, steps + 1
         value, gradient, hessian = at(w)
     gap, excess = _gap(w, gradient), gradient - gradient @ w
     held = np.where(w > 0.0, np.abs(excess), np.maximum(-excess, 0.0))
@@ -73,9 +72,7 @@ def _direction(w: np.ndarray, gradient: np.ndarray, hessian: np.ndarray) -> np.n
         free &= ~blocked
 
 
-def _stepped(
-    at: At, w: np.ndarray, value: float, gradient: np.ndarray, step: np.ndarray
-) -> np.ndarray | None:
+def _stepped(at: At, w: np.ndarray, value: float, gradient: np.ndarray, step: np.ndarray) -> np.ndarray | None:
     """The point after as much of a step as stays on the simplex and lowers f; None where no length does."""
     falling = step < 0.0
     room = w[falling] / -step[falling]

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
 from calibrant.kernels.loops.floats import fast_exp, float_of_ordered, like, log64, ordered_bits
-from calibrant.kernels.loops.softmax import NARROW, pad, padded_width, padding
+from calibrant.kernels.loops.softmax import NARROW, pad, padded_width, padding, row_top
 from calibrant.kernels.loops.tiles import W, clear, turn
 
 # Columns of the sums of a span.
@@ -165,3 +165,13 @@ def temperature_spans(z, labels, weights, beta, least, begins, ends, new, known,
             else:
                 _long_rows(*run, buffer, lanes, sums[s])
             _add(np.float64(beta), lanes, weights, known, first, rows, sums[s])
+
+
+# --------------------------------------------------------------------------------- how sure rows are at β
+@kernel()
+def sure_rows(z, beta, least, out, start, stop):
+    """out (2, n): the largest probability and the entropy in nats of softmax(βz)."""
+    for i in range(start, stop):
+        s0, s1, _, _ = _row_sums(z, i, row_top(z, i), beta, least)
+        out[0, i] = 1.0 / s0
+        out[1, i] = max(np.log(s0) - beta * s1 / s0, 0.0)
