@@ -1,8 +1,8 @@
 """Temperature scaling by accuracy versus uncertainty: the T of the least AvUC loss.
 
 Of each row: conf its largest probability, u its entropy in nats; it is certain where u is at most the threshold. Cells:
-    AC = Σ conf·(1 − tanh u)        over accurate, certain rows         AU = Σ conf·tanh u          accurate, uncertain
-    IC = Σ (1 − conf)·(1 − tanh u)  over inaccurate, certain rows       IU = Σ (1 − conf)·tanh u    inaccurate, uncertain
+    AC = Σ conf·(1 − tanh u)        of accurate, certain rows,      AU = Σ conf·tanh u         of accurate, uncertain,
+    IC = Σ (1 − conf)·(1 − tanh u)  of inaccurate, certain rows,    IU = Σ (1 − conf)·tanh u   of inaccurate, uncertain;
 loss = log(1 + (AU + IC)/(AC + IU)). `avuc` has one threshold, half-way between the average u of accurate and of
 inaccurate rows at T = 1; `auavuc` is −log of the area under (AC + IU)/(AC + AU + IC + IU) over the 21 thresholds
 u_min + t(u_max − u_min) of the rows at T.

@@ -159,11 +159,10 @@ def temperature_spans(z, labels, weights, beta, least, begins, ends, new, known,
     for s in range(start, stop):
         for first in range(begins[s], ends[s], W):
             rows = min(W, ends[s] - first)
-            run = (z, labels, weights, beta, least, first, rows, new, known)
             if narrow:
-                _narrow_rows(*run, tile, corners, lanes, sums[s])
+                _narrow_rows(z, labels, weights, beta, least, first, rows, new, known, tile, corners, lanes, sums[s])
             else:
-                _long_rows(*run, buffer, lanes, sums[s])
+                _long_rows(z, labels, weights, beta, least, first, rows, new, known, buffer, lanes, sums[s])
             _add(np.float64(beta), lanes, weights, known, first, rows, sums[s])
 
 
