@@ -86,14 +86,14 @@ class _Search:
     def _next(self) -> float:
         """log β after the next step, inside the bracket."""
         there = self.x + _halley(self.here, self.beta)
-        if self.low < there < self.high:
+        if self.low <= there <= self.high:
             return there
         end = self.high if there >= self.high else self.low
         return end if abs(end) == math.log(BOUND) else (self.low + self.high) / 2.0
 
     def try_part(self) -> None:
         """Move to where a part of the rows is likeliest, if the sums of all rows allow that."""
-        x, here = self._next(), self.here
+        x = self._next()
         for _ in range(5):
             here = self.sums.at(math.exp(x), single=self.single, part=True)
             step = _halley(here, math.exp(x))
@@ -130,7 +130,7 @@ class _Search:
         if abs(there - self.x) > CLOSE:
             return None
         step, wide = math.exp(there) - beta, self.sums.widest
-        rest = wide**2 * s.curvature * math.exp(min(wide * abs(step), 700.0)) * abs(step) ** 3 / 6.0
+        rest = wide * wide * s.curvature * math.exp(min(wide * abs(step), 700.0)) * abs(step) ** 3 / 6.0
         slope = abs(s.slope + step * (s.curvature + step * s.third / 2.0)) + rest
         if slope * max(1.0, beta) <= TOLERANCE:
             value = s.value + step * (s.slope + step * (s.curvature / 2.0 + step * s.third / 6.0))

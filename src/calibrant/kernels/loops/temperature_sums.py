@@ -55,8 +55,9 @@ def _note(i, top, low, score, weights, known, total):
         weights[i] = 0.0
         d = 0.0
     known[0, i], known[1, i] = top, d
-    total[WIDEST] = max(total[WIDEST], top - np.float64(low))
-    total[WRONG] += (d < 0.0) and (weights[i] > 0.0)
+    if weights[i] > 0.0:
+        total[WIDEST] = max(total[WIDEST], top - np.float64(low))
+        total[WRONG] += d < 0.0
 
 
 # ---------------------------------------------------------------------------------- exponentials of rows
