@@ -7,6 +7,7 @@ does not resolve. The others take float32 logits as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
@@ -21,8 +22,8 @@ from calibrant.recalibration import TemperatureScaling
 GOALS = {"A": "20", "B": "8", "C": "100"}
 PEERS = ("netcal", "probmetrics")
 BUDGET = 8.0
-SLOW = ("netcal, C", "probmetrics, C", "scikit-learn, C", "torch + Brent, C")
-"""Timed once, cold: they take seconds, and have nothing to warm up."""
+SLOW = ("netcal", "probmetrics", "scikit-learn", "torch + Brent")
+"""At C they take seconds to minutes; imported beforehand, they have nothing to warm up."""
 
 
 def workloads(threads: int, quick: bool) -> Iterator[Line]:
@@ -31,10 +32,8 @@ def workloads(threads: int, quick: bool) -> Iterator[Line]:
         if quick and size == "C":
             continue
         logits, labels = logits_and_labels(*SIZES[size])
-        mark = ", C" if size == "C" else ""
-        contestants: Contestants = {"calibrant": _ours(logits, labels, threads)}
-        contestants |= {name + mark: fit for name, fit in _others(logits, labels).items()}
-        yield f"temperature scaling, {size}", contestants, goal, tuple(name + mark for name in PEERS)
+        contestants: Contestants = {"calibrant": _ours(logits, labels, threads), **_others(logits, labels)}
+        yield f"temperature scaling, {size}", contestants, goal, tuple(name for name in PEERS if name in contestants)
 
 
 def _ours(logits: np.ndarray, labels: np.ndarray, threads: int) -> Callable[[], object]:
@@ -45,6 +44,9 @@ def _ours(logits: np.ndarray, labels: np.ndarray, threads: int) -> Callable[[], 
 def _others(logits: np.ndarray, labels: np.ndarray) -> dict[str, Callable[[], float]]:
     """A function of each that is installed; it returns T."""
     out: dict[str, Callable[[], float]] = {}
+    for module in ("netcal.scaling", "probmetrics.calibrators", "sklearn.calibration"):
+        if find_spec(module.partition(".")[0]):
+            import_module(module)
     if find_spec("netcal"):
         out["netcal"] = lambda: netcal_fit(logits, labels)
     if find_spec("probmetrics"):
