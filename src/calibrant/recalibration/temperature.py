@@ -76,10 +76,10 @@ class TemperatureScaling(ClassRecalibrator):
 
     def _apply(self, found: TemperatureMap, part: Classification) -> Classification:
         """Logits divided by the temperature, in the precision they were given in: no need to normalise."""
-        scores = part.scores
-        wide = np.float64 if scores.dtype.itemsize == 8 or part.kind != "logits" else np.float32
-        logits = scores.astype(wide, copy=False) if part.kind == "logits" else as_logits(scores, part.kind)
-        return replace(part, kind="logits", scores=np.divide(logits, found.temperature, dtype=logits.dtype))
+        scores = part.scores if part.kind == "logits" else as_logits(part.scores, part.kind)
+        out = np.empty(scores.shape, np.float64 if scores.dtype.itemsize == 8 else np.float32)
+        np.divide(scores, found.temperature, out=out, dtype=np.float64, casting="same_kind")
+        return replace(part, kind="logits", scores=out)
 
 
 def _first_pass(rows: ClassRows, threads: int | None) -> tuple[TemperatureSums, Sums]:
