@@ -24,6 +24,7 @@ from benchmarks import (
     exact_checks,
     pairwise,
     peers,
+    recalibration,
     regression,
     regression_checks,
     temperatures,
@@ -68,7 +69,7 @@ def workloads(threads: int, quick: bool) -> Iterator[Workload]:
     more = (module.workloads(threads, quick) for module in every)
     for name, contestants, goal, against in itertools.chain.from_iterable(more):
         yield Workload(name, contestants, goal, tuple(who for who in against if who in contestants))
-    for module in (pairwise, checks):
+    for module in (pairwise, checks, recalibration):
         for name, contestants, goal, against in module.workloads(threads, quick):
             yield Workload(name, contestants, goal, against, module.BUDGET, module.SLOW)
 

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 import calibrant as cal
 from benchmarks.calibration import Contestants, Line
 from benchmarks.data import member_logits
-from calibrant.recalibration.member_temperatures import MemberTemperatures
+from calibrant.recalibration.member_temperatures import MemberTemperatureScaling
 
 STEPS = 200
 BOUND = float(np.log(64.0))
@@ -33,7 +33,7 @@ def workloads(threads: int, quick: bool) -> Iterator[Line]:
 def _contestants(logits: np.ndarray, labels: np.ndarray, threads: int) -> Contestants:
     predictions = cal.Classification.from_logits(logits, labels)
     return {
-        "calibrant": lambda: MemberTemperatures.fit(predictions, threads=threads),
+        "calibrant": lambda: MemberTemperatureScaling().fit(predictions, threads=threads),
         "torch L-BFGS": lambda: torch_fit(logits, labels),
         "SciPy L-BFGS-B": lambda: scipy_fit(logits, labels),
     }

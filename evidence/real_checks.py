@@ -15,7 +15,7 @@ import numpy as np
 
 import calibrant as cal
 from calibrant.checks.check import Check
-from calibrant.recalibration.member_temperatures import MemberTemperatures
+from calibrant.recalibration.member_temperatures import MemberTemperatureScaling
 from evidence.sizes import ROOT, data_folder
 
 PAGE = ROOT / "docs" / "checks-real.md"
@@ -130,7 +130,7 @@ def checked(inputs: Mapping[str, cal.Classification], **options: Any) -> Results
 
 def fitted(clean: cal.Classification) -> str:
     """The temperatures of the networks, in a sentence."""
-    found = MemberTemperatures.fit(clean[: int(SHARE * clean.n)]).temperatures
+    found = MemberTemperatureScaling().fit(clean[: int(SHARE * clean.n)]).temperatures
     return "Fitted temperatures: " + ", ".join(f"{value:.3g}" for value in found) + "."
 
 

@@ -19,6 +19,8 @@ from calibrant.recalibration.methods import METHODS, method_class
 N, CLASSES = 600, 4
 NETWORKS = {"diag", "op", "order_invariant"}
 """Fitted by many steps in PyTorch: their optima agree less closely."""
+IMPROPER = {"avu_temperature"}
+"""What they minimise is no proper score: they need not gain by one, and say when rows became less likely."""
 OF_CLASSES, OF_NUMBERS = methods_for("classification"), methods_for("regression")
 
 
@@ -63,6 +65,11 @@ def probs(predictions) -> np.ndarray:
     if predictions.kind == "probs":
         return predictions.scores / predictions.scores.sum(axis=2, keepdims=True)
     return softmax(predictions.scores.astype(np.float64), axis=2)
+
+
+def says_so(made) -> bool:
+    """Whether the fit told that its rows became less likely."""
+    return "likelihood-fell" in [note.code for note in made.notes()]
 
 
 def near(name: str) -> float:
@@ -124,21 +131,28 @@ def test_the_loss_falls(moving, usual):
 
 
 def test_held_out_rows_gain(moving):
-    """These predictions are far too confident, which every method mends; quantiles, which some return, have no CRPS."""
+    """These predictions are far too confident, which every method mends that minimises a proper score."""
     fit, test = (classes(n=2000, seed=k) if moving in OF_CLASSES else gaussian(2000, seed=k) for k in (1, 2))
     score = "brier" if moving in OF_CLASSES else "pinball(levels=19)"
-    after = fitted(moving, fit).transform(test)
-    assert cal.measure(after, [score])[score] < cal.measure(test, [score])[score]
+    made = fitted(moving, fit)
+    gained = cal.measure(made.transform(test), [score])[score] < cal.measure(test, [score])[score]
+    assert gained or (moving in IMPROPER and says_so(made))
 
 
 # ------------------------------------------------------------------------------ declared properties
 @pytest.mark.parametrize("members", ["average", "each"])
 def test_the_predicted_class_stays_where_that_is_promised(class_name, members):
     train, test = classes(members=3), classes(members=3, n=3000, seed=5)
+    known = next(o for o in method_class(class_name).options_known() if o.name == "members")
+    if members not in known.choices:
+        with pytest.raises(UsageError, match=f"{class_name}.*members"):
+            method_class(class_name)(members=members)
+        return
     made = fitted(class_name, train, members=members)
     before = test.average() if made.members == "average" and class_name != "none" else test
     after = made.transform(test)
-    if made.accuracy_preserving:
+    assert made.accuracy_preserving in (False, len(made.found.maps) == 1)  # the class of an average may change
+    if all(each.keeps_order for each in made.found.maps):
         np.testing.assert_array_equal(probs(after).argmax(axis=2), probs(before).argmax(axis=2))
     assert after.members == before.members
 
@@ -153,14 +167,18 @@ def test_the_mean_stays_where_that_is_promised(name):
 
 @pytest.mark.parametrize("columns", [2, CLASSES])
 def test_injective_maps_keep_predictions_apart(class_name, columns):
-    """Of predictions that differ, random ones and ones that differ along a line, no two are sent to one."""
+    """Of predictions that differ, random ones and ones that differ along a line, no two are sent to one.
+
+    Images that come as logarithms are compared as such: two probabilities next to 1 may be one float.
+    """
     made = fitted(class_name, classes(classes=columns))
     if not made.injective:
         pytest.skip("the fitted map is not said to be injective")
     rng = np.random.default_rng(3)
     line = np.linspace(-4.0, 4.0, 400)[:, None] * rng.normal(size=(1, columns)) + rng.normal(size=(1, columns))
     points = softmax(np.concatenate([line, rng.normal(0.0, 3.0, (400, columns))]), axis=1)
-    images = probs(made.transform(cal.Classification.from_probs(points)))[0]
+    after = made.transform(cal.Classification.from_probs(points))
+    images = probs(after)[0] if after.kind == "probs" else log_softmax(after.scores[0], axis=1)
     apart = np.abs(points[:, None] - points[None]).max(axis=2) > 1e-2
     close = np.abs(images[:, None] - images[None]).max(axis=2) < 1e-13
     assert not (apart & close).any()
@@ -309,10 +327,12 @@ def test_judged_answers_are_recalibrated(moving):
     rng = np.random.default_rng(4)
     confidence = rng.beta(5.0, 1.5, 3000)
     judged = cal.Judged.from_confidence(confidence, rng.random(3000) < confidence**2)
-    after = fitted(moving, judged).transform(judged)
+    made = fitted(moving, judged)
+    after = made.transform(judged)
     assert isinstance(after, cal.Judged)
     np.testing.assert_array_equal(after.correct, judged.correct)
-    assert cal.measure(after, ["brier"])["brier"] < cal.measure(judged, ["brier"])["brier"]
+    gained = cal.measure(after, ["brier"])["brier"] < cal.measure(judged, ["brier"])["brier"]
+    assert gained or (moving in IMPROPER and says_so(made))
 
 
 def test_rows_without_labels_are_transformed_but_not_fitted(name, usual):

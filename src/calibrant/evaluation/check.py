@@ -196,7 +196,7 @@ def _left_out(checked: Checked) -> dict[str, object]:
     return {
         "checked": checked.n,
         "left_out": checked.source.n - checked.n,
-        "member_temperatures": checked.scaling.to_json(),
+        "member_temperatures": checked.scaling.summary(),
     }
 
 

@@ -31,7 +31,7 @@ from calibrant.kernels.rows import HITS_ONLY, rows_of
 from calibrant.predictions import Classification, Regression
 from calibrant.predictions.files.naming import naming
 from calibrant.predictions.files.stream import Stream
-from calibrant.recalibration.member_temperatures import MemberTemperatures
+from calibrant.recalibration.member_temperatures import MemberTemperatureScaling
 
 PREDICTED = "predicted"
 """The grouping by predicted class, where no column has that name."""
@@ -47,7 +47,7 @@ class Checked:
     source: Input
     keep: np.ndarray | None = None
     """Which rows (N,) are checked; all where it is None."""
-    scaling: MemberTemperatures | None = None
+    scaling: MemberTemperatureScaling | None = None
 
     @property
     def name(self) -> str:

@@ -6,17 +6,18 @@ copies are checked.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from calibrant.errors import ShapeError, UsageError
+from calibrant.errors import CalibrantWarning, ShapeError, UsageError
 from calibrant.evaluation.checking import Checked
 from calibrant.evaluation.choosing import Input
 from calibrant.predictions import Classification
 from calibrant.predictions.base import Note
-from calibrant.recalibration.member_temperatures import MemberTemperatures
+from calibrant.recalibration.member_temperatures import MemberTemperatureScaling
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Temperatures:
 
     share: float
     threads: int | None
-    fitted: MemberTemperatures | None = None
+    fitted: MemberTemperatureScaling | None = None
     rows: int = 0
     ids: np.ndarray | None = None
     name: str = ""
@@ -51,7 +52,9 @@ class Temperatures:
         """Those of the first rows of an input."""
         head, ids = self._head(source), _ids(source)
         known = None if ids is None else ids[: head.n]
-        fitted = MemberTemperatures.fit(head, threads=self.threads)
+        with warnings.catch_warnings():  # what a fit has to say stands among the notes of the check
+            warnings.simplefilter("ignore", CalibrantWarning)
+            fitted = MemberTemperatureScaling().fit(head, threads=self.threads)
         return replace(self, fitted=fitted, rows=head.n, ids=known, name=source.name)
 
     def _head(self, source: Input) -> Classification:

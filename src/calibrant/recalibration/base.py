@@ -74,7 +74,10 @@ class Map:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fit leaves: a map and a report for the average, or for each member; and what the map can be used on."""
+    """What a fit leaves: a map and a report for the average, or for each member; and what the map can be used on.
+
+    Members that were fitted together have one report.
+    """
 
     maps: tuple[Map, ...]
     fits: tuple[Fit, ...]
@@ -135,10 +138,13 @@ class Recalibrator:
 
     @property
     def accuracy_preserving(self) -> bool:
-        """Whether the predicted class of no row changes; once fitted, of the map that was found."""
+        """Whether the predicted class of no row changes; once fitted, of the map that was found.
+
+        Maps of several members may each keep the order of classes, and the class of their average still changes.
+        """
         if self.fitted is None or not self.promises_accuracy:
             return self.promises_accuracy
-        return all(each.keeps_order for each in self.fitted.maps)
+        return len(self.fitted.maps) == 1 and self.fitted.maps[0].keeps_order
 
     @property
     def injective(self) -> bool:

@@ -41,6 +41,30 @@ def as_logits(block: np.ndarray, kind: str) -> np.ndarray:
         return np.log(block)
 
 
+def all_logits(predictions: Classification) -> np.ndarray:
+    """All logits (M, N, C) in C order, float32 or float64; those given where they are that already."""
+    p, out = predictions, np.empty((0, 0, 0))
+    for start, block in p.score_blocks(None if p.kind != "probs" else _block_rows(p)):
+        if p.kind == "probs":
+            block = as_logits(block, "probs").astype(block.dtype)
+        if block.shape[1] == p.n:
+            return block
+        if not out.size:
+            out = np.empty((p.members, p.n, p.classes), block.dtype)
+        out[:, start : start + block.shape[1]] = block
+    return out
+
+
+def check_rows(predictions: Classification) -> None:
+    """Refuse rows that are no predictions, in the words of `predictions.checking`."""
+    for start, block in predictions.score_blocks(_block_rows(predictions)):
+        check_scores(block, predictions.kind, start)
+
+
+def _block_rows(predictions: Classification) -> int:
+    return max(1, BLOCK // (predictions.members * predictions.classes))
+
+
 def log_blocks(predictions: Classification, member: int = 0) -> Iterator[tuple[int, np.ndarray]]:
     """(first row, ℓ (n, C) in float64) of one member, some rows at a time; what is no prediction is refused."""
     step = max(1, BLOCK // predictions.classes)

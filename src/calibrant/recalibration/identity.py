@@ -32,12 +32,14 @@ class Identity(Recalibrator):
     def _fitted(self, predictions: Any, threads: int | None) -> Fitted:
         fit = Fit(n=predictions.n, loss="none", before=0.0, after=0.0)
         classes = getattr(predictions, "classes", None)
-        count = 1 if self.members == "average" else predictions.members
-        return Fitted((IdentityMap(),) * count, (fit,) * count, predictions.task, classes, name=predictions.name)
+        return Fitted((IdentityMap(),), (fit,), predictions.task, classes, name=predictions.name)
 
     def notes(self) -> tuple[()]:
         """Nothing was fitted."""
         return ()
+
+    def _check_members(self, predictions: Any) -> None:
+        """Any number of them stays as it is."""
 
     def _transformed(self, predictions: Any) -> Any:
         return predictions

@@ -1,199 +1,114 @@
-"""A temperature for each member: the recalibration of Gopal (2021), appendix G.1, and how it is fitted.
+"""A temperature for each member, all fitted together: the recalibration of Gopal (2021), appendix G.1.
 
 Maximises Σ_i w_i log (1/M) Σ_m softmax(z_m[i]/τ_m)[y_i] over τ_1 … τ_M (the printed formula is garbled). For one member
 the problem is convex in 1/τ. For several it is not: what is returned is the better of two local optima, with no
-promise that it is the best of all. Temperatures lie in [1/64, 64].
+promise that it is the best of all. Temperatures lie in [1/64, 64]. Each member keeps its predicted class; the average
+of members need not.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from calibrant.errors import LabelsError, ShapeError, UsageError, ValuesError
+from calibrant.errors import ValuesError
 from calibrant.kernels.exact import exact_sum
 from calibrant.kernels.temperature import mixture_sums
-from calibrant.predictions.base import Note
-from calibrant.predictions.checking import check_scores
-from calibrant.predictions.classification import Classification, two_classes
+from calibrant.predictions.classification import Classification
+from calibrant.recalibration.base import Fitted, option
+from calibrant.recalibration.class_rows import ClassRows, all_logits, as_classes, check_rows
 from calibrant.recalibration.climbing import FLAT, WIDEST, Point, climb
+from calibrant.recalibration.report import Fit
+from calibrant.recalibration.temperature import TemperatureMap, TemperatureScaling
 
 GRID = np.linspace(-WIDEST, WIDEST, 7)
-SUBJECT = "member temperatures"
+COLDEST, WARMEST = 1.0 / 64.0, 64.0
 
 
-# ------------------------------------------------------------------------------------------ the fitted map
-@dataclass(frozen=True)
-class MemberTemperatures:
-    """Temperatures τ (M,) by which the logits of each member are divided, and how the fit of them went."""
+# ------------------------------------------------------------------------------------------ the method
+@dataclass(eq=False, kw_only=True)
+class MemberTemperatureScaling(TemperatureScaling):
+    """The temperatures of members under which their average is most likely; one map a member, one report of the fit.
 
-    temperatures: np.ndarray
-    converged: bool
-    """Whether the gradient, projected on the bounds, vanished: a stationary point, not proof of a global optimum."""
-    at_bound: tuple[int, ...]
-    """Members whose temperature would go beyond 1/64 or 64 if it could."""
-    before: float
-    """Mean negative log-likelihood of the averaged prediction on the fitted rows, at τ = 1."""
-    after: float
-    iterations: int
-    """Newton steps of the start that led to the result."""
-    passes: int
-    """How often the scores were read, all starts together."""
-    left_out: int = 0
-    """Rows whose label no member finds possible: they are −inf at any temperature, and in neither loss."""
-    member_names: tuple[str, ...] | None = None
+    Starts: the best temperature common to all members, and the best of each member alone. From each, damped Newton
+    steps that never make the objective fall (beyond rounding) and leave saddle points; the better end counts.
+    Further optima are not sought: those that are a little higher send more members to the bounds.
+    """
 
-    @classmethod
-    def fit(cls, predictions: Classification, threads: int | None = None) -> MemberTemperatures:
-        """The temperatures under which the averaged prediction is most likely; weights of rows count.
+    name = "member_temperatures"
+    title = "Temperatures of members, fitted together"
+    reference = "Gopal (2021), Why calibration error is wrong given model uncertainty, appendix G.1"
+    map_class = TemperatureMap
+    promises_accuracy = False
+    members: str = option("each", "each member has a temperature: there is no other way", choices=("each",))
 
-        Starts: the best temperature common to all members, and the best of each member alone. From each, damped Newton
-        steps that never make the objective fall (beyond rounding) and leave saddle points; the better end counts.
-        Further optima are not sought: those that are a little higher send more members to the bounds.
-        """
-        _check_fit(predictions)
-        objective = _Objective(predictions, threads)
-        origin = objective.at(np.zeros(objective.members), hessian=False)
-        best, converged, steps = _best_of_starts(objective, origin)
-        return cls(
-            temperatures=np.exp(-best.theta),
-            converged=converged,
-            at_bound=tuple(np.flatnonzero(np.abs(best.theta) >= WIDEST).tolist()),
-            before=-origin.value,
-            after=-best.value,
-            iterations=steps,
-            passes=objective.passes,
-            left_out=objective.left_out,
-            member_names=predictions.member_names,
-        )
+    @property
+    def temperatures(self) -> np.ndarray:
+        """The temperature (M,) of each member."""
+        return np.array([each["temperature"] for each in self.parameters()])
 
-    def transform(self, predictions: Classification) -> Classification:
-        """The same rows with logits z_m/τ_m (log p_m/τ_m where probabilities or their logs were given)."""
-        self._check_transform(predictions)
-        p, scores = predictions, predictions.scores
-        tau = self.temperatures[:, None, None]
-        wide = np.float64 if scores.dtype.itemsize == 8 else np.float32
-        out = np.empty((p.members, p.n, _width(p)), wide)
-        step = max(1, (1 << 20) // (p.members * p.classes))
-        for start in range(0, p.n, step):
-            rows = slice(start, start + step)
-            out[:, rows] = _as_logits(scores[:, rows], p.kind) / tau
-        return replace(p, kind="logits", scores=out)
+    @property
+    def at_bound(self) -> tuple[int, ...]:
+        """Members whose temperature would go beyond 1/64 or 64 if it could."""
+        return tuple(m for m, tau in enumerate(self.temperatures) if tau in (COLDEST, WARMEST))
 
-    def notes(self) -> tuple[Note, ...]:
-        """What the user should know of the fit."""
-        out = []
-        if not self.converged:
-            said = f"the temperatures had not settled after {self.iterations} steps; their loss is {self.after:.6g}"
-            out.append(Note("temperatures-not-converged", f"{SUBJECT}: {said}"))
-        if self.at_bound:
-            out.append(Note("temperatures-at-bound", f"{SUBJECT}: {self._bounds()}"))
-        if self.left_out:
-            said = f"{self.left_out} rows whose label has probability 0 under every member were left out of the fit"
-            out.append(Note("impossible-labels-left-out", f"{SUBJECT}: {said}"))
-        return tuple(out)
-
-    def to_json(self) -> dict[str, Any]:
-        """The fit as plain data."""
+    def summary(self) -> dict[str, Any]:
+        """The fit as plain data: what is recorded of temperatures beside a check."""
+        fit, names = self.report, self.found.member_names
         return {
             "temperatures": self.temperatures.tolist(),
-            "converged": self.converged,
+            "converged": fit.converged,
             "at_bound": list(self.at_bound),
-            "before": self.before,
-            "after": self.after,
-            "iterations": self.iterations,
-            "passes": self.passes,
-            "left_out": self.left_out,
-            "member_names": None if self.member_names is None else list(self.member_names),
+            "before": fit.before,
+            "after": fit.after,
+            "iterations": fit.iterations,
+            "passes": fit.passes,
+            "left_out": fit.left_out,
+            "member_names": None if names is None else list(names),
         }
 
-    def _bounds(self) -> str:
-        few = ", ".join(map(str, self.at_bound[:8])) + (", …" if len(self.at_bound) > 8 else "")
-        which = f"temperature{'s' * (len(self.at_bound) > 1)} of member{'s' * (len(self.at_bound) > 1)} {few}"
-        cold = all(self.temperatures[m] < 1 for m in self.at_bound)
-        warm = all(self.temperatures[m] > 1 for m in self.at_bound)
-        why = "these rows do not tell how small" if cold else "guessing fits best" if warm else "some small, some large"
-        end = "1/64" if cold else "64" if warm else "1/64 or 64"
-        return f"the {which} ended at the bound {end}: {why}"
-
-    def _check_transform(self, predictions: Classification) -> None:
-        _check_kind(predictions)
-        if predictions.members != len(self.temperatures):
-            raise ShapeError(
-                SUBJECT,
-                expected=f"the {len(self.temperatures)} members of the fit",
-                came=f"these predictions have {predictions.members}",
-                do="fit the temperatures to the same members",
-            )
-        names = predictions.member_names
-        if names is not None and self.member_names is not None and names != self.member_names:
-            odd = next(m for m in range(len(names)) if names[m] != self.member_names[m])
-            raise UsageError(
-                SUBJECT,
-                expected=f"the members of the fit in their order, '{self.member_names[odd]}' as number {odd}",
-                came=f"it is '{names[odd]}'",
-                do="put the members in the order of the fit",
-            )
-
-
-# ------------------------------------------------------------------------------------------------ checks
-def _check_kind(predictions: Any) -> None:
-    if not isinstance(predictions, Classification):
-        raise UsageError(
-            SUBJECT,
-            expected="class predictions in memory",
-            came=f"got {type(predictions).__name__}",
-            do="give a Classification: judged answers and regressions have no logits to divide",
+    def _fitted(self, predictions: Any, threads: int | None) -> Fitted:
+        known = as_classes(predictions)
+        objective = _Objective(known, threads)
+        origin = objective.at(np.zeros(objective.members), hessian=False)
+        best, converged, steps = _best_of_starts(objective, origin)
+        tau = np.exp(-best.theta)
+        tau[best.theta >= WIDEST], tau[best.theta <= -WIDEST] = COLDEST, WARMEST
+        fit = Fit(
+            n=known.n,
+            loss="nll",
+            before=-origin.value,
+            after=-best.value,
+            converged=converged,
+            iterations=steps,
+            passes=objective.passes,
+            gradient=best.steepest,
+            at_bound=_bounds(tau),
+            left_out=objective.left_out,
+        )
+        return Fitted(
+            maps=tuple(TemperatureMap(float(each)) for each in tau),
+            fits=(fit,),
+            task=predictions.task,
+            classes=known.classes if isinstance(predictions, Classification) else None,
+            class_names=known.class_names,
+            member_names=known.member_names,
+            name=predictions.name,
         )
 
 
-def _check_fit(predictions: Any) -> None:
-    _check_kind(predictions)
-    if predictions.labels is None:
-        came = "there are only soft labels" if predictions.soft else "there are none"
-        raise LabelsError(SUBJECT, expected="a label for each row", came=came, do="give labels of held-out rows")
-
-
-def _check_rows(predictions: Classification, log_mean: np.ndarray) -> None:
-    """Refuse rows that are no predictions, in the words of `predictions.checking`."""
-    if predictions.kind == "logits" and not np.isnan(log_mean).any():
-        return
-    for start, block in predictions.score_blocks(max(1, (1 << 20) // (predictions.members * predictions.classes))):
-        check_scores(block, predictions.kind, start)
-
-
-# ------------------------------------------------------------------------------------------------ scores
-def _width(p: Classification) -> int:
-    """Numbers of a row as logits: one logit stays one, since nothing in it can be +inf."""
-    return 1 if p.scores.shape[2] == 1 and p.kind == "logits" else p.classes
-
-
-def _as_logits(block: np.ndarray, kind: str) -> np.ndarray:
-    """Scores (M, n, C) as logits in float64: log-probabilities are such, a lone P(class 1) becomes two of them."""
-    block = block.astype(np.float64)
-    if block.shape[2] == 1 and kind != "logits":
-        block = two_classes(block[:, :, 0], kind)
-    if kind != "probs":
-        return block
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(block)
-
-
-def _scores(p: Classification) -> np.ndarray:
-    """All logits (M, N, C) in C order, those given where they are that already."""
-    step = None if p.kind != "probs" else max(1, (1 << 20) // (p.members * p.classes))
-    out = np.empty((0, 0, 0))
-    for start, block in p.score_blocks(step):
-        if p.kind == "probs":
-            block = _as_logits(block, "probs").astype(block.dtype)
-        if block.shape[1] == p.n:
-            return block
-        if not out.size:
-            out = np.empty((p.members, p.n, p.classes), block.dtype)
-        out[:, start : start + block.shape[1]] = block
-    return out
+def _bounds(tau: np.ndarray) -> tuple[str, ...]:
+    """A sentence about the temperatures at each bound."""
+    ends = ((COLDEST, "1/64", "these rows do not tell how small"), (WARMEST, "64", "guessing fits best"))
+    out = []
+    for end, written, why in ends:
+        held = np.flatnonzero(tau == end).tolist()
+        few = ", ".join(map(str, held[:8])) + (", …" if len(held) > 8 else "")
+        s = "s" * (len(held) > 1)
+        out += [f"the temperature{s} of member{s} {few} ended at the bound {written}: {why}"] * bool(held)
+    return tuple(out)
 
 
 # --------------------------------------------------------------------------------------------- objective
@@ -201,22 +116,20 @@ class _Objective:
     """The mean log-likelihood of the average on the rows of some predictions."""
 
     def __init__(self, predictions: Classification, threads: int | None) -> None:
-        self.scores, self.threads, self.passes = _scores(predictions), threads, 0
-        self.members = predictions.members
-        self.labels = np.ascontiguousarray(predictions.labels, np.int64)
-        weights = np.ones(predictions.n)
-        if predictions.weights is not None:
-            weights = predictions.weights / predictions.info.weight_unit
-        self.weights = np.ascontiguousarray(weights, np.float64)
+        rows = ClassRows(predictions)
+        self.labels, self.members = rows.labels, predictions.members
+        self.scores, self.threads, self.passes = all_logits(predictions), threads, 0
+        self.weights = rows.shares
         known = self._sums(np.zeros(self.members), hessian=False)
-        _check_rows(predictions, known.log_mean)
+        if predictions.kind != "logits" or np.isnan(known.log_mean).any():
+            check_rows(predictions)
         impossible = np.isneginf(known.log_mean) & (self.weights > 0)
         self.left_out = int(impossible.sum())
         self.weights = np.where(impossible, 0.0, self.weights)
         self.total = exact_sum(self.weights)
         if not self.total > 0:
             raise ValuesError(
-                SUBJECT,
+                f"member_temperatures: {predictions.name}",
                 expected="some row whose label has a probability above 0",
                 came="no member finds any label possible",
                 do="check that labels and classes belong together",

@@ -11,16 +11,19 @@ from calibrant.registry import options_of
 
 METHODS: dict[str, tuple[str, str]] = {
     "none": ("identity", "Identity"),
-    "histogram": ("histogram", "HistogramBinning"),
-    "isotonic": ("isotonic", "IsotonicCalibration"),
-    "isotonic_multiclass": ("isotonic_multiclass", "MulticlassIsotonic"),
-    "levels": ("levels", "IsotonicLevels"),
-    "spline": ("spline", "SplineCalibration"),
     "temperature": ("temperature", "TemperatureScaling"),
+    "ets": ("ets", "EnsembleTemperatureScaling"),
+    "avu_temperature": ("avu", "AvUTemperatureScaling"),
+    "member_temperatures": ("member_temperatures", "MemberTemperatureScaling"),
     "vector": ("vector", "VectorScaling"),
     "matrix": ("matrix", "MatrixScaling"),
     "dirichlet": ("dirichlet", "DirichletCalibration"),
     "beta": ("beta", "BetaCalibration"),
+    "isotonic": ("isotonic", "IsotonicCalibration"),
+    "isotonic_multiclass": ("isotonic_multiclass", "MulticlassIsotonic"),
+    "histogram": ("histogram", "HistogramBinning"),
+    "spline": ("spline", "SplineCalibration"),
+    "levels": ("levels", "IsotonicLevels"),
 }
 """The name of each method, the module that holds it, and its class."""
 

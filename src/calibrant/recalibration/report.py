@@ -24,7 +24,7 @@ class Fit:
     converged: bool = True
     iterations: int = 0
     passes: int = 0
-    """How often the rows were read."""
+    """How often the rows were read; a part of them counts as its share, and the sum is rounded up."""
     gradient: float | None = None
     """The largest entry of the mean gradient at the end, what is held by a bound left out."""
     at_bound: tuple[str, ...] = ()

@@ -90,7 +90,7 @@ def from_json(data: dict[str, Any]) -> Recalibrator:
     method = method_class(data["method"])
     made = method(**data["options"])
     maps = tuple(method.map_class.restored(fields) for fields in data["maps"])
-    if not maps or len(maps) != len(data["fits"]):
+    if not maps or len(data["fits"]) not in (1, len(maps)):
         raise ValueError("maps and fits do not belong together")
     made.fitted = Fitted(
         maps=maps,

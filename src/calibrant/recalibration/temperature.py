@@ -6,15 +6,19 @@ Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks, ICML.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import astuple, dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
 
+from calibrant.errors import ValuesError
+from calibrant.kernels.exact import exact_sum
+from calibrant.kernels.temperature_sums import Sums, TemperatureSums
 from calibrant.predictions.classification import Classification
-from calibrant.recalibration.class_rows import ClassMap, ClassRecalibrator, ClassRows, as_logits
-from calibrant.recalibration.member_temperatures import MemberTemperatures
+from calibrant.recalibration.class_rows import ClassMap, ClassRecalibrator, ClassRows, all_logits, as_logits, check_rows
+from calibrant.recalibration.one_temperature import best_inverse
 from calibrant.recalibration.report import Fit
 
 
@@ -54,23 +58,57 @@ class TemperatureScaling(ClassRecalibrator):
 
     def fit_rows(self, rows: ClassRows, threads: int | None) -> tuple[TemperatureMap, Fit]:
         """The temperature of the largest likelihood."""
-        found = MemberTemperatures.fit(rows.predictions, threads=threads)
+        sums, first = _first_pass(rows, threads)
+        found = best_inverse(sums, first)
         fit = Fit(
             n=rows.n,
             loss="nll",
             before=found.before,
             after=found.after,
             converged=found.converged,
-            iterations=found.iterations,
-            passes=found.passes,
-            at_bound=(found._bounds(),) if found.at_bound else (),
-            left_out=found.left_out,
+            iterations=found.steps,
+            passes=math.ceil(sums.passes),
+            gradient=found.gradient,
+            at_bound=(_said(found.beta, sums.wrong),) if found.at_bound else (),
+            left_out=sums.impossible,
         )
-        return TemperatureMap(float(found.temperatures[0])), fit
+        return TemperatureMap(1.0 / found.beta), fit
 
     def _apply(self, found: TemperatureMap, part: Classification) -> Classification:
         """Logits divided by the temperature, in the precision they were given in: no need to normalise."""
-        scores = part.scores
-        wide = np.float64 if scores.dtype.itemsize == 8 or part.kind != "logits" else np.float32
-        logits = scores.astype(wide) if part.kind == "logits" else as_logits(scores, part.kind)
-        return replace(part, kind="logits", scores=np.divide(logits, found.temperature, dtype=logits.dtype))
+        scores = part.scores if part.kind == "logits" else as_logits(part.scores, part.kind)
+        out = np.empty(scores.shape, np.float64 if scores.dtype.itemsize == 8 else np.float32)
+        np.divide(scores, found.temperature, out=out, dtype=np.float64, casting="same_kind")
+        return replace(part, kind="logits", scores=out)
+
+
+def _first_pass(rows: ClassRows, threads: int | None) -> tuple[TemperatureSums, Sums]:
+    """The sums at T = 1, by which rows that are no predictions are refused and impossible labels left out."""
+    known = rows.predictions
+    if known.kind != "logits":
+        check_rows(known)
+    scores = all_logits(known)[0]
+    sums = TemperatureSums(scores, rows.labels, rows.shares.copy(), threads)
+    first = sums.at(1.0, single=scores.dtype.itemsize == 4)
+    if math.isnan(first.slope):
+        check_rows(known)
+    if sums.impossible:
+        total = exact_sum(sums.weights)
+        if not total > 0.0:
+            raise ValuesError(
+                f"temperature: {known.name}",
+                expected="some row whose label has a probability above 0",
+                came="no label is possible",
+                do="check that labels and classes belong together",
+            )
+        sums.weights /= total
+        first = Sums(*(value / total for value in astuple(first)))
+    return sums, first
+
+
+def _said(beta: float, wrong: int) -> str:
+    if wrong == 0:
+        return "the temperature ended at the bound 1/64: every row is right, and does not tell how small it should be"
+    if beta > 1.0:
+        return "the temperature ended at the bound 1/64: a smaller one would fit these rows still better"
+    return "the temperature ended at the bound 64: guessing fits these rows as well, or better"
