@@ -10,8 +10,7 @@ u_min + t(u_max − u_min) of the rows at T.
 **What the loss wants.** As T → 0, conf → 1 and u → 0 in every row whose largest logit is unique: every row is certain,
 an error weighs 1 − conf → 0, and AvUC → 0, its lower bound, whatever the labels of the rows are. So the loss has no
 minimum over T > 0 that rows decide on; within [1/64, 64] it usually ends at 1/64, far from what is calibrated, and says
-so. Temperatures that were reported for this method lie where a descent from T = 1.5 was stopped. AvUC was made to stand
-beside a likelihood, which holds T; as the only loss it is here for comparison.
+so. AvUC was made to stand beside a likelihood, which holds T; as the only loss it is here for comparison.
 
 The loss also jumps where a row becomes uncertain. It is read over a grid of log T, then over finer ones around the best
 point: what is returned is the best T that was read.

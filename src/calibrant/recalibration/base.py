@@ -142,7 +142,7 @@ class Recalibrator:
 
         Maps of several members may each keep the order of classes, and the class of their average still changes.
         """
-        if self.fitted is None or not self.promises_accuracy:
+        if self.fitted is None:
             return self.promises_accuracy
         return len(self.fitted.maps) == 1 and self.fitted.maps[0].keeps_order
 

@@ -185,11 +185,6 @@ class SplineCalibration(ClassRecalibrator):
     curve: str = option("gap", "what is smoothed: cumulative hits less scores, or cumulative hits", choices=CURVES)
     ends: str = option("fitted", "values 0 and 1 as they are fitted, or kept half a row inside", choices=ENDS)
 
-    @property
-    def accuracy_preserving(self) -> bool:
-        """Of the fitted map: not of two classes, nor of each class against the rest."""
-        return self.fitted is not None and all(each.keeps_order for each in self.fitted.maps)
-
     def fit_rows(self, rows: ClassRows, threads: int | None) -> tuple[SplineMap, Fit]:
         """The spline of the predicted class, or of each class."""
         top = self.of == "top" and rows.classes > 2
