@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
+from calibrant.evaluation.gains import Gain
 from calibrant.evaluation.recalibrate import Recalibration
 from calibrant.recalibration import methods_for
 from evidence import drawing
@@ -30,6 +31,8 @@ METRICS = ["accuracy", "nll", "rbs", "ece", "tce(binning=mass,debias=true)", "cw
 FIRST = ("none", "temperature")
 LEFT_OUT = ("member_temperatures",)
 """Of one network it is temperature scaling."""
+INSIDE = ("isotonic", "histogram", "spline")
+"""Methods that predict 0 and 1 as they are fitted: they are shown with these kept off, too."""
 MANY_CLASSES = ("temperature", "ets", "vector", "dirichlet", "matrix", "beta", "isotonic_multiclass", "spline")
 """Methods that are shown for a hundred classes."""
 FOLLOWED = ("temperature", "ets", "diag")
@@ -116,6 +119,7 @@ def hundred_classes(folder: Path) -> list[Network]:
 def methods() -> list[str]:
     """Every method for classes, those that others are compared with first."""
     known = [name for name in methods_for("classification") if name not in LEFT_OUT]
+    known += [f"{name}(ends=inside)" for name in INSIDE if name in known]
     return [*(name for name in FIRST if name in known), *(name for name in known if name not in FIRST)]
 
 
@@ -133,9 +137,20 @@ def table(network: Network, found: Mapping[str, Recalibration]) -> list[str]:
     lines.append("| --- |" + " ---: |" * len(METRICS))
     for name, done in found.items():
         metrics = done.evaluation.results[1].metrics
-        cells = [f"{metrics[m].value:.4f}<br>{metrics[m].low:.4f} to {metrics[m].high:.4f}" for m in METRICS]
+        cells = [_cell(metrics[metric]) for metric in METRICS]
         lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
     return [*lines, ""]
+
+
+def _cell(found: cal.Estimate) -> str:
+    span = f"<br>{found.low:.4f} to {found.high:.4f}" if np.isfinite(found.low) else ""
+    return (f"{found.value:.4f}" if np.isfinite(found.value) else "infinite") + span
+
+
+def _gain(found: Gain) -> str:
+    if not np.isfinite(found.gain):
+        return "infinite loss"
+    return f"{found.gain:.4f} ({found.low:.4f} to {found.high:.4f})".replace("-", "−")
 
 
 def gain_table(network: Network, found: Mapping[str, Recalibration]) -> list[str]:
@@ -145,9 +160,9 @@ def gain_table(network: Network, found: Mapping[str, Recalibration]) -> list[str
     for name, done in found.items():
         if name == "none" or done.improvement is None:
             continue
-        cells = [f"{g.gain:.4f} ({g.low:.4f} to {g.high:.4f})" for g in (done.improvement[s] for s in ("nll", "brier"))]
+        cells = [_gain(done.improvement[score]) for score in ("nll", "brier")]
         facts = f"{done.recalibrator.n_parameters} | {done.improvement.map}"
-        lines.append(f"| `{name}` | {facts} | " + " | ".join(cells).replace("-", "−").replace("nan", "?") + " |")
+        lines.append(f"| `{name}` | {facts} | " + " | ".join(cells) + " |")
     return [*lines, ""]
 
 
