@@ -15,6 +15,9 @@ _HOMES = {
     "recalibrator": "methods",
     "methods_for": "methods",
     "TemperatureScaling": "temperature",
+    "DiagonalNetwork": "networks_diagonal",
+    "OrderPreservingNetwork": "order_preserving",
+    "OrderInvariantNetwork": "order_preserving",
 }
 
 __all__ = sorted(_HOMES)

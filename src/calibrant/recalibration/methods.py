@@ -11,6 +11,9 @@ from calibrant.registry import options_of
 
 METHODS: dict[str, tuple[str, str]] = {
     "temperature": ("temperature", "TemperatureScaling"),
+    "diag": ("networks_diagonal", "DiagonalNetwork"),
+    "op": ("order_preserving", "OrderPreservingNetwork"),
+    "order_invariant": ("order_preserving", "OrderInvariantNetwork"),
 }
 """The name of each method, the module that holds it, and its class."""
 
