@@ -185,11 +185,14 @@ def positive(outputs: np.ndarray) -> np.ndarray:
     return LEAST + (1.0 - LEAST) * np.logaddexp(0.0, outputs + ONE)
 
 
-def positive_tensor(outputs: Any) -> Any:
-    """The same of a tensor."""
-    from torch.nn.functional import softplus
+def softplus_tensor(outputs: Any) -> Any:
+    """log(1 + exp x) to the last digit; that of PyTorch is x from 20 on."""
+    return outputs.clamp(min=0.0) + (-outputs.abs()).exp().log1p()
 
-    return LEAST + (1.0 - LEAST) * softplus(outputs + ONE)
+
+def positive_tensor(outputs: Any) -> Any:
+    """`positive` of a tensor."""
+    return LEAST + (1.0 - LEAST) * softplus_tensor(outputs + ONE)
 
 
 # ------------------------------------------------------------------------------------------ ordering
