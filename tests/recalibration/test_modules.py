@@ -147,7 +147,7 @@ def test_methods_for_numbers_have_no_module():
 def test_onnx_gives_what_the_modules_give(tmp_path):
     """All maps in one file, as if each were a member's: for other numbers of rows than it was exported with."""
     pytest.importorskip("onnxscript")
-    maps = [fitted(text).to_module().maps[0] for text in SPECS]
+    maps = [fitted(name).to_module().maps[0] for name in OF_CLASSES]
     module = Behind(maps, kind="logits", output="probs")
     path = tmp_path / "maps.onnx"
     path.write_bytes(exported(module, 4, "probs", "float32", "all"))
@@ -155,8 +155,8 @@ def test_onnx_gives_what_the_modules_give(tmp_path):
     with torch.no_grad():
         expected = module(torch.from_numpy(scores)).numpy()
     for rows in (slice(None), slice(1)):
-        for text, ours, theirs in zip(SPECS, run_onnx(path, scores[:, rows]), expected[:, rows], strict=True):
-            np.testing.assert_allclose(ours, theirs, atol=1e-5, err_msg=text)
+        for name, ours, theirs in zip(OF_CLASSES, run_onnx(path, scores[:, rows]), expected[:, rows], strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-5, err_msg=name)
 
 
 def test_onnx_of_probabilities_in_double_precision(tmp_path):

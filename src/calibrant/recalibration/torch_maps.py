@@ -157,40 +157,36 @@ def places(logs: torch.Tensor) -> torch.Tensor:
 class Curves(nn.Module):  # type: ignore[misc]
     """Functions of one number, given by points: linear between them, or steps.
 
-    The points (K,) of each are filled up to the most that any has, and stand one curve behind the other.
+    The points of each are filled up to a power of two that is more than any has, and stand one curve behind the other.
     """
 
     def __init__(self, x: list[np.ndarray], values: list[np.ndarray], *, steps: bool) -> None:
         super().__init__()
-        self.steps, self.width = steps, max(map(len, values))
-        wide = [np.append(each, np.full(self.width - len(each), np.inf)) for each in x]
+        self.steps, self.halvings = steps, max(map(len, values)).bit_length()
         slopes = [np.zeros(len(each)) if steps else _slopes(place, each) for place, each in zip(x, values, strict=True)]
-        held = {"x": wide, "values": [_filled(each, self.width) for each in values]}
-        held["slopes"] = [np.append(each, np.zeros(self.width - len(each))) for each in slopes]
+        width = 1 << self.halvings
+        held = {"x": [_filled(each, width, np.inf) for each in x], "slopes": [_filled(s, width, 0.0) for s in slopes]}
+        held["values"] = [_filled(each, width, each[-1]) for each in values]
         for name, rows in held.items():
             self.register_buffer(name, torch.tensor(np.concatenate(rows)))
-        self.register_buffer("first", torch.arange(len(x)) * self.width)
+        self.register_buffer("first", torch.arange(len(x)) * width)
 
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
         """What the curves make of scores (n, curves); one curve serves any number of columns."""
-        below = self._below(scores)
+        place = self._place(scores)
         if self.steps:
-            return self.values[self.first + below] + 0.0 * scores  # a derivative, if one of 0
-        at = self.first + torch.clamp(below - 1, min=0)
+            return self.values[place] + 0.0 * scores  # a derivative, if one of 0
+        at = torch.maximum(place - 1, self.first)
         made = self.values[at] + self.slopes[at] * torch.clamp(scores - self.x[at], min=0.0)
-        return torch.minimum(made, self.values[self.first + torch.clamp(below, max=self.width - 1)])
+        return torch.minimum(made, self.values[place])
 
-    def _below(self, scores: torch.Tensor) -> torch.Tensor:
-        """The number of points below each score (of steps), or not above it, by halving."""
-        found = torch.zeros_like(scores, dtype=torch.int64)
-        step = 1 << (self.width.bit_length() - 1)
-        while step:
-            there = torch.clamp(found + step, max=self.width)
-            x = self.x[self.first + there - 1]
-            low = x < scores if self.steps else x <= scores
-            found = torch.where(low & (found + step <= self.width), there, found)
-            step //= 2
-        return found
+    def _place(self, scores: torch.Tensor) -> torch.Tensor:
+        """Behind the points that are below each score (of steps), or not above it, by halving."""
+        place = self.first + torch.zeros_like(scores, dtype=torch.int64)
+        for power in reversed(range(self.halvings)):
+            x = self.x[place + ((1 << power) - 1)]
+            place = place + (x < scores if self.steps else x <= scores).to(torch.int64) * (1 << power)
+        return place
 
 
 def _slopes(x: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -198,8 +194,8 @@ def _slopes(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.append(np.diff(values) / np.diff(x), 0.0)
 
 
-def _filled(values: np.ndarray, width: int) -> np.ndarray:
-    return np.append(values, np.full(width - len(values), values[-1]))
+def _filled(values: np.ndarray, width: int, by: float) -> np.ndarray:
+    return np.append(values, np.full(width - len(values), by))
 
 
 def _cut(flat: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
