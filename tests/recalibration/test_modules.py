@@ -122,6 +122,16 @@ def test_members_have_a_map_each():
     np.testing.assert_allclose(out, expected, atol=1e-10)
 
 
+def test_judged_answers_are_two_classes():
+    rng = np.random.default_rng(4)
+    confidence = rng.beta(5.0, 1.5, 400)
+    judged = cal.Judged.from_confidence(confidence, rng.random(400) < confidence**2)
+    made = recalibrator("temperature").fit(judged)
+    given = torch.from_numpy(np.stack([1.0 - confidence, confidence], axis=1))
+    out = made.to_module(kind="probs", output="probs")(given).numpy()
+    np.testing.assert_allclose(out[:, 1], made.transform(judged).confidence[0], atol=1e-12)
+
+
 def test_a_module_stands_behind_a_network():
     made = fitted("temperature")
     network = torch.nn.Sequential(torch.nn.Linear(3, 4), made.to_module())

@@ -121,6 +121,10 @@ def test_frozen_estimators_are_not_fitted_again():
     alone = TemperatureScaling().fit(cal.Classification.from_probs(base.predict_proba(X[300:]), y[300:]))
     assert made.recalibrators_[0].temperature == pytest.approx(alone.temperature)
     assert made.n_features_in_ == 12
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 300)
+    weighted = Recalibrated(FrozenEstimator(base)).fit(X[300:], y[300:], sample_weight=weights)
+    given = cal.Classification.from_probs(base.predict_proba(X[300:]), y[300:], weights=weights)
+    assert weighted.recalibrators_[0].temperature == pytest.approx(TemperatureScaling().fit(given).temperature)
 
 
 def test_names_of_classes_and_features_stay():

@@ -19,8 +19,12 @@ from calibrant.errors import MissingExtra
 from calibrant.recalibration.class_rows import ClassRows
 from calibrant.recalibration.report import Fit
 
-BLOCK = 1 << 20
+BLOCK = 1 << 18
 """Scores whose derivatives are kept at a time."""
+HELD = 1 << 20
+"""Scores of which what the network sees is kept between passes; of more, it is made again in each."""
+KEYS = 16
+"""Classes by whose scores rows are put in order."""
 MOST_STEPS = 1000
 FALLS = 1e-12
 """A step that lowers the loss by less than this share of it is the last."""
@@ -114,7 +118,7 @@ def train(
     """The weights near `start` that make the rows likeliest."""
     torch = need_torch("order-preserving networks")
     origin = np.concatenate([array.ravel() for array in start.values()])
-    blocks = list(_blocks(rows, prepare, torch))
+    blocks = _Blocks(rows, prepare, torch)
     seen: dict[str, float] = {}
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -147,15 +151,25 @@ def train(
     )
 
 
-def _blocks(rows: ClassRows, prepare: Callable[[np.ndarray], Any], torch: Any) -> Iterator[tuple[Any, Any, Any]]:
+class _Blocks:
     """The rows that count, in an order of their own: that in which they came leaves no trace, not even in rounding."""
-    counts = np.flatnonzero(rows.shares)
-    logs, labels, shares = rows.logs[counts], rows.labels[counts], rows.shares[counts]
-    order = np.lexsort((shares, labels, *logs.T))
-    step = max(1, BLOCK // rows.classes)
-    for first in range(0, len(order), step):
-        part = order[first : first + step]
-        yield prepare(logs[part]), torch.from_numpy(labels[part])[:, None], torch.from_numpy(shares[part])
+
+    def __init__(self, rows: ClassRows, prepare: Callable[[np.ndarray], Any], torch: Any) -> None:
+        counts = np.flatnonzero(rows.shares)
+        logs, labels, shares = rows.logs[counts], rows.labels[counts], rows.shares[counts]
+        order = np.lexsort((shares, labels, *logs[:, :KEYS].T))
+        self.prepare, self.step = prepare, max(1, BLOCK // rows.classes)
+        self.logs = logs[order]
+        self.labels, self.shares = torch.from_numpy(labels[order])[:, None], torch.from_numpy(shares[order])
+        self.held = list(self._made()) if logs.size <= HELD else None
+
+    def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
+        return self._made() if self.held is None else iter(self.held)
+
+    def _made(self) -> Iterator[tuple[Any, Any, Any]]:
+        for first in range(0, len(self.logs), self.step):
+            part = slice(first, first + self.step)
+            yield self.prepare(self.logs[part]), self.labels[part], self.shares[part]
 
 
 def _unpacked(theta: np.ndarray, like: Weights) -> Weights:

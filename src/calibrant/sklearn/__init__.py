@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from calibrant.sklearn.recalibrated import Recalibrated as Recalibrated
+    from calibrant.sklearn.regressor import RecalibratedRegressor as RecalibratedRegressor
     from calibrant.sklearn.scorers import Scorer as Scorer
     from calibrant.sklearn.scorers import scorer as scorer
 
-_HOMES = {"Recalibrated": "recalibrated", "Scorer": "scorers", "scorer": "scorers"}
+_HOMES = {
+    "Recalibrated": "recalibrated",
+    "RecalibratedRegressor": "regressor",
+    "Scorer": "scorers",
+    "scorer": "scorers",
+}
 
 __all__ = sorted(_HOMES)
 

@@ -6,26 +6,23 @@ logits, of which there must be one per class, or one in all for two classes.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
-from inspect import signature
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch, _safe_indexing, check_array, column_or_1d, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _check_sample_weight, check_is_fitted
 
-from calibrant.errors import UsageError, show
 from calibrant.predictions.classification import Classification
 from calibrant.recalibration.base import Recalibrator
 from calibrant.recalibration.class_rows import as_logits
-from calibrant.recalibration.methods import methods_for, recalibrator
+from calibrant.sklearn.fitting import folds_of, keep_features, refuse_nothing, routed, router_of, unfitted
 
 FOLDS = 5
 
@@ -70,7 +67,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Fit estimator and recalibrator; sample weights serve both where the estimator takes them."""
         X, y = indexable(X, y)
-        _refuse_nothing(X)
+        refuse_nothing(X)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -78,19 +75,19 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
             raise ValueError("Recalibrated needs at least two classes; the labels are of one class only")
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
-        job = _Job(X, y, labels, self.classes_, sample_weight, self._routed(sample_weight, fit_params))
+        job = _Job(X, y, labels, self.classes_, sample_weight, routed(self, sample_weight, fit_params))
         if isinstance(self.estimator, FrozenEstimator):
             self._fit_frozen(job)
         else:
             self._fit_folds(job)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimators_[0], name):
-                setattr(self, name, getattr(self.estimators_[0], name))
+        keep_features(self, self.estimators_[0])
         return self
 
     def _fit_frozen(self, job: _Job) -> None:
         self.estimators_ = [self.estimator]
-        self.recalibrators_ = [job.recalibrator(self._method(), job.scores(self.estimator), None)]
+        self.recalibrators_ = [
+            job.recalibrator(unfitted(self.method, "classification"), job.scores(self.estimator), None)
+        ]
 
     def _fit_folds(self, job: _Job) -> None:
         folds = self._folds(job)
@@ -98,12 +95,17 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         if self.ensemble:
             self.estimators_ = [estimator for estimator, _ in pairs]
             fitted = zip(pairs, folds, strict=True)
-            self.recalibrators_ = [job.recalibrator(self._method(), scores, test) for (_, scores), (_, test) in fitted]
+            self.recalibrators_ = [
+                job.recalibrator(unfitted(self.method, "classification"), scores, test)
+                for (_, scores), (_, test) in fitted
+            ]
             return
         _refuse_two_kinds([kind for _, (kind, _) in pairs])
         scores = np.concatenate([values for _, (_, values) in pairs])
         tests = np.concatenate([test for _, test in folds])
-        self.recalibrators_ = [job.recalibrator(self._method(), (pairs[0][1][0], scores), tests)]
+        self.recalibrators_ = [
+            job.recalibrator(unfitted(self.method, "classification"), (pairs[0][1][0], scores), tests)
+        ]
         self.estimators_ = [job.of_all(clone(self.estimator))]
 
     def _folds(self, job: _Job) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -114,30 +116,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         if n_folds and rarest < n_folds:
             raise ValueError(f"{n_folds} folds need {n_folds} rows of every class, but the rarest class has {rarest}")
         splitter = check_cv(wanted, job.y, classifier=True)
-        folds = [_as_numbers(fold, len(job.y)) for fold in splitter.split(job.X, job.y, **job.routed.splitter.split)]
-        if not folds or any(len(test) == 0 for _, test in folds):
-            raise ValueError("cv gave a fold without rows")
-        return folds
-
-    def _method(self) -> Recalibrator:
-        """A copy of the method that is not fitted."""
-        known = recalibrator(self.method) if isinstance(self.method, str) else self.method
-        if not isinstance(known, Recalibrator):
-            raise UsageError(
-                "Recalibrated",
-                expected="a method as text, or a Recalibrator",
-                came=f"got {type(known).__name__}",
-                do=f"choose from {', '.join(methods_for('classification'))}",
-            )
-        if "classification" not in known.tasks:
-            raise UsageError(
-                "Recalibrated",
-                expected="a method for classes",
-                came=f"{show(known.name)} is for {', '.join(sorted(known.tasks))}",
-                do=f"choose from {', '.join(methods_for('classification'))}",
-            )
-        options: dict[str, Any] = dict(known.options())
-        return type(known)(**options)
+        return folds_of(splitter, job.X, job.y, job.routed)
 
     # -------------------------------------------------------------------------------------- predict
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -154,25 +133,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     # -------------------------------------------------------------------------------------- routing
     def get_metadata_routing(self) -> MetadataRouter:
         """Where what is given to `fit` goes: to the estimator and to the splitter."""
-        fit = MethodMapping().add(caller="fit", callee="fit")
-        split = MethodMapping().add(caller="fit", callee="split")
-        router = MetadataRouter(owner=self).add_self_request(self)
-        return router.add(estimator=self.estimator, method_mapping=fit).add(splitter=self.cv, method_mapping=split)
-
-    def _routed(self, sample_weight: Any, fit_params: dict[str, Any]) -> Any:
-        """What is given to the estimator and to the splitter."""
-        from sklearn import get_config
-
-        if get_config()["enable_metadata_routing"]:
-            given = fit_params if sample_weight is None else fit_params | {"sample_weight": sample_weight}
-            return process_routing(self, "fit", **given)
-        passed = dict(fit_params)
-        if sample_weight is not None and "sample_weight" in signature(self.estimator.fit).parameters:
-            passed["sample_weight"] = sample_weight
-        elif sample_weight is not None:
-            name = type(self.estimator).__name__
-            warnings.warn(f"{name} takes no sample_weight: the weights serve the recalibrator only", stacklevel=3)
-        return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split={}))
+        return router_of(self)
 
     def __sklearn_tags__(self) -> Any:
         """What the estimator takes, this takes."""
@@ -241,20 +202,6 @@ def _recalibrated(made: Recalibrator, scores: tuple[str, np.ndarray]) -> np.ndar
     return odds / odds.sum(axis=1, keepdims=True)
 
 
-# ------------------------------------------------------------------------------------------- checks
-def _refuse_nothing(X: Any) -> None:
-    """Arrays without rows or columns are refused here: some splitters would fail later, and less clearly."""
-    shape = getattr(X, "shape", None)
-    if shape is not None and 0 in tuple(shape):
-        check_array(np.empty(tuple(shape)))
-
-
 def _refuse_two_kinds(kinds: Iterable[str]) -> None:
     if len(set(kinds)) > 1:
         raise ValueError("some folds have predict_proba and some have not")
-
-
-def _as_numbers(fold: tuple[Any, Any], n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers, also of masks."""
-    train, test = (np.arange(n)[np.asarray(part)] for part in fold)
-    return train, test
