@@ -30,6 +30,9 @@ _HOMES = {
     "MatrixScaling": "matrix",
     "DirichletCalibration": "dirichlet",
     "BetaCalibration": "beta",
+    "DiagonalNetwork": "networks_diagonal",
+    "OrderPreservingNetwork": "order_preserving",
+    "OrderInvariantNetwork": "order_preserving",
 }
 
 __all__ = sorted(_HOMES)

@@ -233,6 +233,18 @@ class Recalibrator:
             )
         return made
 
+    def to_module(self, *, kind: str = "logits", output: str = "log_probs") -> Any:
+        """The fitted map as a torch.nn.Module: see `calibrant.recalibration.modules`."""
+        from calibrant.recalibration.modules import to_module
+
+        return to_module(self, kind=kind, output=output)
+
+    def to_onnx(self, path: Any, *, kind: str = "logits", output: str = "log_probs", dtype: str = "float32") -> Any:
+        """Write the fitted map as ONNX, for any number of rows: see `calibrant.recalibration.modules`."""
+        from calibrant.recalibration.modules import to_onnx
+
+        return to_onnx(self, path, kind=kind, output=output, dtype=dtype)
+
     # -------------------------------------------------------------------------------- for methods
     def _fitted(self, predictions: Any, threads: int | None) -> Fitted:
         raise NotImplementedError

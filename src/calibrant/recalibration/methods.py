@@ -23,6 +23,9 @@ METHODS: dict[str, tuple[str, str]] = {
     "isotonic_multiclass": ("isotonic_multiclass", "MulticlassIsotonic"),
     "histogram": ("histogram", "HistogramBinning"),
     "spline": ("spline", "SplineCalibration"),
+    "diag": ("networks_diagonal", "DiagonalNetwork"),
+    "op": ("order_preserving", "OrderPreservingNetwork"),
+    "order_invariant": ("order_preserving", "OrderInvariantNetwork"),
     "levels": ("levels", "IsotonicLevels"),
 }
 """The name of each method, the module that holds it, and its class."""

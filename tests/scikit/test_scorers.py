@@ -1,0 +1,106 @@
+"""Metrics as scorers: greater is better, and those that scikit-learn has too give its numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+
+import calibrant as cal
+from calibrant.errors import UsageError
+from calibrant.sklearn import scorer
+
+
+def rows(classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    return make_classification(400, 8, n_informative=5, n_classes=classes, flip_y=0.2, random_state=1)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "classes", "factor"),
+    [
+        ("nll", "neg_log_loss", 2, 1.0),
+        ("nll", "neg_log_loss", 3, 1.0),
+        ("brier", "neg_brier_score", 2, 2.0),
+        ("brier", "neg_brier_score", 3, 1.0),
+        ("accuracy", "accuracy", 3, 1.0),
+    ],
+)
+def test_what_scikit_learn_has_too_is_equal(ours, theirs, classes, factor):
+    """Of two classes, scikit-learn takes the square of one probability: half of the sum over classes."""
+    X, y = rows(classes)
+    made, known = (cross_val_score(GaussianNB(), X, y, scoring=each) for each in (scorer(ours), theirs))
+    np.testing.assert_allclose(made, factor * known, rtol=1e-6)
+
+
+def test_weights_count():
+    X, y = rows()
+    model, weights = GaussianNB().fit(X, y), np.random.default_rng(0).uniform(0.0, 3.0, len(y))
+    expected = get_scorer("neg_log_loss")(model, X, y, sample_weight=weights)
+    assert scorer("nll")(model, X, y, sample_weight=weights) == pytest.approx(expected, rel=1e-6)
+
+
+def test_weights_are_routed():
+    X, y = rows()
+    weights = np.random.default_rng(0).uniform(0.5, 3.0, len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = scorer("nll").set_score_request(sample_weight=True)
+        theirs = get_scorer("neg_log_loss").set_score_request(sample_weight=True)
+        model = GaussianNB().set_fit_request(sample_weight=False)
+        made, known = (
+            cross_val_score(model, X, y, scoring=each, params={"sample_weight": weights}) for each in (asked, theirs)
+        )
+    np.testing.assert_allclose(made, known, rtol=1e-6)
+
+
+def test_options_and_signs():
+    X, y = rows()
+    model = GaussianNB().fit(X, y)
+    predictions = cal.Classification.from_sklearn(model, X, y)
+    for text, sign in [("ece(bins=10)", -1), ("accuracy", 1), ("aurc", -1)]:
+        value = cal.measure(predictions, [text])[text]
+        assert scorer(text)(model, X, y) == pytest.approx(sign * value)
+    assert repr(scorer("ece( bins = 10 )")) == "scorer('ece(bins=10)')"
+
+
+def test_a_label_that_is_missing_here_leaves_the_classes_as_they_are():
+    X, y = rows()
+    model, some = GaussianNB().fit(X, y), y != 2
+    expected = -np.log(model.predict_proba(X[some])[np.arange(some.sum()), y[some]]).mean()
+    assert scorer("nll")(model, X[some], y[some]) == pytest.approx(-expected, rel=1e-6)
+
+
+def test_a_label_that_the_estimator_never_saw_has_probability_zero():
+    X, y = rows()
+    names = np.array(["b", "c", "a"])[y]
+    model = GaussianNB().fit(X[y != 2], names[y != 2])
+    assert scorer("nll")(model, X, names) == -np.inf
+    probs = np.hstack([np.zeros((len(y), 1)), model.predict_proba(X)])
+    expected = ((probs - np.eye(3)[np.array([1, 2, 0])[y]]) ** 2).sum(axis=1).mean()
+    assert scorer("brier")(model, X, names) == pytest.approx(-expected, rel=1e-6)
+
+
+def test_searches_and_several_metrics():
+    X, y = rows()
+    search = GridSearchCV(LogisticRegression(), {"C": [1e-4, 1.0]}, scoring=scorer("nll"), cv=3).fit(X, y)
+    assert search.best_params_ == {"C": 1.0}
+    several = cross_validate(GaussianNB(), X, y, cv=KFold(3), scoring={"a": scorer("nll"), "b": scorer("ece")})
+    assert (several["test_a"] < 0).all()
+    assert (several["test_b"] < 0).all()
+
+
+@pytest.mark.parametrize("text", ["crps", "entropy", "nlll"])
+def test_metrics_that_cannot_serve_are_refused(text):
+    with pytest.raises(UsageError, match="expected"):
+        scorer(text)
+
+
+def test_estimators_without_probabilities_are_refused():
+    X, y = rows()
+    with pytest.raises(UsageError, match="Recalibrated"):
+        scorer("nll")(LinearSVC(random_state=0).fit(X, y), X, y)
