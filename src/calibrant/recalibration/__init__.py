@@ -14,7 +14,9 @@ _HOMES = {
     "load": "storing",
     "recalibrator": "methods",
     "methods_for": "methods",
+    "StdScaling": "std",
     "TemperatureScaling": "temperature",
+    "VarianceScaling": "variance",
 }
 
 __all__ = sorted(_HOMES)

@@ -11,6 +11,8 @@ from calibrant.registry import options_of
 
 METHODS: dict[str, tuple[str, str]] = {
     "temperature": ("temperature", "TemperatureScaling"),
+    "std": ("std", "StdScaling"),
+    "variance": ("variance", "VarianceScaling"),
 }
 """The name of each method, the module that holds it, and its class."""
 
