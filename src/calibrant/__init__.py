@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from calibrant.predictions.files.writing import write as write
     from calibrant.predictions.judged import Judged as Judged
     from calibrant.predictions.regression import Regression as Regression
+    from calibrant.recalibration.conformal.classes import ConformalSets as ConformalSets
+    from calibrant.recalibration.conformal.numbers import ConformalQuantiles as ConformalQuantiles
+    from calibrant.recalibration.conformal.numbers import SplitConformal as SplitConformal
     from calibrant.registry import metrics as metrics
     from calibrant.registry.estimate import Estimate as Estimate
 
@@ -41,6 +44,8 @@ _HOMES = {
     "CalibrantError": "calibrant.errors",
     "CalibrantWarning": "calibrant.errors",
     "Classification": "calibrant.predictions.classification",
+    "ConformalQuantiles": "calibrant.recalibration.conformal.numbers",
+    "ConformalSets": "calibrant.recalibration.conformal.classes",
     "Detection": "calibrant.predictions.detection",
     "Estimate": "calibrant.registry.estimate",
     "Evaluation": "calibrant.evaluation.result",
@@ -48,6 +53,7 @@ _HOMES = {
     "Monitor": "calibrant.evaluation.monitor",
     "Check": "calibrant.checks.check",
     "Regression": "calibrant.predictions.regression",
+    "SplitConformal": "calibrant.recalibration.conformal.numbers",
     "Statistic": "calibrant.checks.statistics",
     "Stream": "calibrant.predictions.files.stream",
     "check": "calibrant.evaluation.check",
