@@ -146,12 +146,12 @@ def test_quantiles_too_far_apart_move_closer_and_may_cross():
 def test_of_right_probabilities_aps_covers_every_kind_of_row_and_lac_has_the_smaller_sets():
     """What the papers say of them: P(score ≤ q | x) = q for aps; lac trades hard rows for small sets."""
     rng = np.random.default_rng(0)
-    truth = 1.5 * rng.normal(size=(12_000, 10))
+    truth = rng.choice([0.5, 3.0], (12_000, 1)) * rng.normal(size=(12_000, 10))
     rows = cal.Classification.from_logits(truth, (truth + rng.gumbel(size=truth.shape)).argmax(axis=1))
     lac, aps = (
         cal.ConformalSets(level=0.8, score=score).fit(rows[:6000]).predict(rows[6000:]) for score in ("lac", "aps")
     )
-    assert lac.overall.mean < 0.9 * aps.overall.mean
+    assert lac.overall.mean < aps.overall.mean
     surest = softmax(truth[6000:], axis=1).max(axis=1)
     off = {"lac": 0.0, "aps": 0.0}
     for low, high in [(0, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1)]:

@@ -6,8 +6,8 @@ and its own rank from 1:
 - raps: aps + λ·max(0, rank − k_reg); classes far down the list cost more, so that sets of many classes are smaller
   (Angelopoulos, Bates, Jordan & Malik 2021, ICLR).
 
-u is uniform in (0, 1), one number a row from (seed, row), so that results can be had again; not randomised it is 1, and
-sets are larger than they need to be. Randomised sets can be empty. The members of an ensemble are averaged.
+u is uniform in (0, 1), one number a row from (seed, row), so that results can be had again; not randomised it is 1,
+which covers as often with larger sets. Sets can be empty. The members of an ensemble are averaged.
 """
 
 from __future__ import annotations
