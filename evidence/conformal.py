@@ -27,7 +27,7 @@ def classes(n: int, rng: np.random.Generator) -> cal.Classification:
 
 
 def numbers(n: int, rng: np.random.Generator, *, cuts: bool) -> cal.Regression:
-    """Outcomes with noise of t with 4 degrees; the model is shifted, and its spread is too small by 0.7."""
+    """Outcomes with noise of t with 4 degrees; the model is shifted, with 0.7 of the right spread."""
     mean, std = rng.standard_normal(n), np.exp(0.5 * rng.standard_normal(n))
     y = mean + 0.3 + std * rng.standard_t(4, n)
     if cuts:
