@@ -22,6 +22,7 @@ from evidence import (
     real_checks,
     regression,
     sizes,
+    variance_regression,
 )
 from evidence.models import EXTREME, MODELS
 from evidence.simulation import standard_error
@@ -101,6 +102,7 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "conformal": partial(conformal.coverage_table, count["conformal"]),
         "checks_computed": partial(checks.computed_table, count["checks"]),
         "real_checks": partial(real_checks.written, page.parent / real_checks.PAGE.name),
+        "variances": partial(variance_regression.written, page.parent / variance_regression.PAGE.name),
     }
 
 

@@ -195,6 +195,10 @@ errors {levels_null_band} % and {levels_null_p} %):
 
 {levels_null}
 
+## Recalibrated variances
+
+{variances}
+
 ## Conformal prediction
 
 Mean coverage, in per cent, of sets of classes and intervals of numbers asked to cover 90 %, over {conformal_count}
