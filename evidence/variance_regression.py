@@ -275,11 +275,12 @@ networks, five on each of five splits.
 {first}
 
 Found again: predicted variances hardly move while the errors fall, and after recalibration the mean variance follows
-the mean squared error. Not found again is the size of the errors. It is a matter of the initialisation, by which single
-networks differ more than tenfold: his means lie at the lower quartile of these networks after 500 iterations, and below
-it from 1250 on. All are poor predictors. With features of up to 2.6 million in raw units the first outputs are far off,
-and 2000 steps do not repair it: predicting the mean of the training rows has an MSE of {constant} in these units, less
-than a hundredth of the median.
+the mean squared error (at 0.7 to 0.9 of it in the medians, at 1.1 to 1.3 of it in his table). Not found again is the
+size of the errors: his means lie near the lower quartile of these networks after 500 iterations, and below it from 750
+on. Initialisation and split have much to do with it, for single networks differ more than tenfold; what else does is
+not known. All are poor predictors. With features of up to 2.6 million in raw units the first outputs are far off, and
+2000 steps do not repair it: predicting the mean of the training rows has an MSE of {constant} in these units, less than
+a hundredth of the median.
 
 ## Squared error over variance
 
