@@ -28,6 +28,8 @@ LEAST = 1e-10
 SETTLED = 1e-8
 """The largest slope, by the logarithm of what is not held by its bound, at which a fit has settled."""
 MOST_STEPS = 200
+TINY = 1e-200
+"""A variance less than this share of the mean one counts as that."""
 GRID = 41
 ALIKE = 1e-9
 """Variances that differ by less than this share are the same."""
@@ -83,21 +85,22 @@ class VarianceScaling(SpreadRecalibrator):
         problem, error, spread = _scaled(rows)
         end, settled, steps, passes = _minimum(problem)
         unit = 2.0 * math.log(error)
-        factors = 2.0 * math.log(error / spread), unit
+        factors = unit - 2.0 * math.log(spread), unit
         w, b = map(_finite, end.place, factors)
         least_w, least_b = map(_finite, problem.least, factors)
         made = VarianceMap(w=w, b=b, least_w=least_w, least_b=least_b)
+        before, after = _score(rows), end.value + unit
         fit = Fit(
             n=rows.n,
             loss="dss",
-            before=problem.at((spread / error) ** 2, 0.0).value + unit,
-            after=end.value + unit,
+            before=before,
+            after=after,
             converged=settled,
             iterations=steps,
             passes=passes,
             gradient=end.slope(problem.least),
             at_bound=() if made.injective else (_UNINFORMATIVE,),
-            said=(*problem.said, *rows.few()),
+            said=(*problem.said, *rows.few(), *(_WORSE,) * (after > before + SETTLED)),
         )
         return made, fit
 
@@ -110,6 +113,19 @@ _ALIKE = (
     "alike-variances",
     "all rows have the same predicted variance, so that w and b cannot be told apart; b stays at its bound",
 )
+_WORSE = (
+    "fit-worse",
+    "predicted variances differ so much that the bounds of w and b make the score worse than it was; leave them as "
+    "they are, or look into the smallest",
+)
+
+
+def _score(rows: GaussianRows) -> float:
+    """The mean score as predicted; infinite where a number cannot hold it."""
+    with np.errstate(over="ignore"):
+        ratios = np.square((rows.y - rows.mean) / rows.std)
+    logs = 2.0 * rows.total(np.log(rows.std))
+    return rows.total(ratios) + logs if np.isfinite(ratios[rows.shares > 0]).all() else math.inf
 
 
 def _finite(value: float, log_factor: float) -> float:
@@ -124,7 +140,7 @@ def _finite(value: float, log_factor: float) -> float:
 # ------------------------------------------------------------------------------------------- the problem
 @dataclass(frozen=True)
 class _Point:
-    """w and b, the mean score there, its gradient and its curvature."""
+    """w and b, the mean score there, and its derivatives in units of w and b, which neither over- nor underflow."""
 
     w: float
     b: float
@@ -142,7 +158,7 @@ class _Point:
 
     def slope(self, least: np.ndarray) -> float:
         """The largest slope by log w and log b, what is held left out."""
-        return float(np.abs(self.place * self.gradient).max(initial=0.0, where=~self.held(least)))
+        return float(np.abs(self.gradient).max(initial=0.0, where=~self.held(least)))
 
 
 @dataclass(frozen=True)
@@ -158,13 +174,13 @@ class _Problem:
 
     def at(self, w: float, b: float) -> _Point:
         """The mean score, its gradient and its curvature at w and b."""
-        v, mean = self.variances, self.rows.total
-        new = w * v + b
-        ratio = self.errors / new
-        first, second = (1.0 - ratio) / new, (2.0 * ratio - 1.0) / (new * new)
-        gradient = np.array([mean(first * v), mean(first)])
-        mixed = mean(second * v)
-        hessian = np.array([[mean(second * v * v), mixed], [mixed, mean(second)]])
+        scaled, mean = w * self.variances, self.rows.total
+        new = scaled + b
+        ratio, of_w, of_b = self.errors / new, scaled / new, b / new
+        first, second = 1.0 - ratio, 2.0 * ratio - 1.0
+        gradient = np.array([mean(first * of_w), mean(first * of_b)])
+        mixed = mean(second * of_w * of_b)
+        hessian = np.array([[mean(second * of_w * of_w), mixed], [mixed, mean(second * of_b * of_b)]])
         return _Point(w, b, mean(ratio + np.log(new)), gradient, hessian)
 
     def starts(self) -> Iterator[tuple[float, float]]:
@@ -191,6 +207,7 @@ def _scaled(rows: GaussianRows) -> tuple[_Problem, float, float]:
             do="fit on held-out rows: no variance above 0 is the best",
         )
     variances, spread = _unit(rows.std, rows)
+    variances = np.maximum(variances, TINY)
     counted = variances[rows.shares > 0]
     alike = counted.max() - counted.min() <= ALIKE * counted.max()
     scaled = rows.total(errors / variances) * counted.min()
@@ -250,19 +267,17 @@ def _direction(point: _Point, least: np.ndarray) -> np.ndarray:
     """The Newton step of what is not held, by logarithms; where it curves downwards, by the size of the curvature."""
     free = ~point.held(least)
     step = np.zeros(2)
-    scale = point.place[free]
-    curved = point.hessian[np.ix_(free, free)] * np.outer(scale, scale)
-    values, vectors = np.linalg.eigh(curved)
+    values, vectors = np.linalg.eigh(point.hessian[np.ix_(free, free)])
     sizes = np.maximum(np.abs(values), 1e-12)
-    step[free] = -scale * (vectors @ (vectors.T @ (scale * point.gradient[free]) / sizes))
-    return step
+    step[free] = -(vectors @ (vectors.T @ point.gradient[free] / sizes))
+    return step * point.place
 
 
 def _lower(problem: _Problem, point: _Point, step: np.ndarray) -> tuple[_Point | None, int]:
     """A point along the step, cut at the bounds, that is lower by enough; None where rounding allows none."""
     for tried in range(40):
         there = problem.at(*np.maximum(point.place + 0.5**tried * step, problem.least))
-        fall = float(point.gradient @ (point.place - there.place))
+        fall = float(point.gradient @ (1.0 - there.place / point.place))
         if there.value < point.value - 1e-4 * max(fall, 0.0):
             return there, tried + 1
         if abs(fall) <= 1e-14 * max(abs(point.value), 1.0):
