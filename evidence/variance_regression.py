@@ -263,9 +263,9 @@ The paper leaves some of this open. The notebook in its public repository (MLO-l
 one hidden layer of 200 rectified units, uniform Glorot weights, the *absolute value* of the second output as variance,
 Adam with a rate of 0.001 on the DSS of all training rows, features and target in raw units, one split, five
 initialisations. The target there is V-10, the construction cost (the paper speaks of sale prices, V-9; the notebook
-drops that column). Squared errors and variances of such a network are of the order of 10⁶: the tables of the paper
-agree with these in units of 10⁶, which is how they are read here. Random numbers differ: splits and initialisations are
-not his.
+drops that column). The tables of the paper name no unit. Variances of such a network are of the order of 10⁶, and in
+units of 10⁶ they have the size of those in the paper, which is how its tables are read here: an inference. Random
+numbers differ: splits and initialisations are not his.
 
 ## Errors and variances
 
