@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
-from calibrant.evaluation.gains import Gain
+from calibrant.evaluation.gains import Gain, Improvement
 from calibrant.evaluation.recalibrate import Recalibration
 from calibrant.recalibration import methods_for
 from evidence import drawing
@@ -188,7 +188,7 @@ def published_table(folder: Path, found: Mapping[str, Mapping[str, Recalibration
 # ---------------------------------------------------------------------------------------------------- sizes
 def followed(
     networks: list[Network], found: Mapping[str, Mapping[str, Recalibration]], repeats: int
-) -> dict[str, cal.Improvement]:
+) -> dict[str, Improvement]:
     """Improvements over sizes, by network and method."""
     return {
         f"{network.name}, {name}": cal.improvement(
@@ -200,7 +200,7 @@ def followed(
     }
 
 
-def draw(curves: Mapping[str, cal.Improvement], path: Path) -> None:
+def draw(curves: Mapping[str, Improvement], path: Path) -> None:
     """One panel a network and method, one line an estimator."""
     columns = len(curves) // 2
     drawn, panels = drawing.panels(2, columns, (2.9 * columns + 0.4, 6.0), sharex=True)
@@ -220,7 +220,7 @@ def draw(curves: Mapping[str, cal.Improvement], path: Path) -> None:
     drawing.save(drawn, path)
 
 
-def share_table(curves: Mapping[str, cal.Improvement]) -> list[str]:
+def share_table(curves: Mapping[str, Improvement]) -> list[str]:
     """The mean improvement at 100 and 1000 rows, as a share of that of all."""
     places = [SIZES.index(n) for n in (100, 1000)]
     lines = ["| improvement of | " + " | ".join(f"{title}, n = 100 | n = 1000" for title in curves) + " |"]

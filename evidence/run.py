@@ -15,6 +15,7 @@ from evidence import (
     canonical,
     checks,
     classes,
+    conformal,
     coverage,
     detection,
     evalues,
@@ -22,6 +23,7 @@ from evidence import (
     real_recalibration,
     regression,
     sizes,
+    variance_regression,
 )
 from evidence.models import EXTREME, MODELS
 from evidence.simulation import standard_error
@@ -52,6 +54,7 @@ COUNTS = {
     "checks": 1000,
     "surprise": 400,
     "normal": 24,
+    "conformal": 1000,
 }
 BIAS_ROWS = 200_000
 
@@ -97,11 +100,13 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "canonical_numbers": partial(canonical.regression_table, count["canonical"]),
         "canonical_coverage": partial(canonical.coverage_table, count["ce"]),
         "unbiased": partial(canonical.unbiased_table, count["unbiased"]),
+        "conformal": partial(conformal.coverage_table, count["conformal"]),
         "checks_computed": partial(checks.computed_table, count["checks"]),
         "real_checks": partial(real_checks.written, page.parent / real_checks.PAGE.name),
         "real_recalibration": partial(
             real_recalibration.written, page.parent / real_recalibration.PAGE.name, page.parent / "figures"
         ),
+        "variances": partial(variance_regression.written, page.parent / variance_regression.PAGE.name),
     }
 
 
@@ -112,6 +117,7 @@ def page_of(parts: dict[str, list[str]], many: int, count: dict[str, int]) -> st
         numbers |= {f"{name}_{kind}": f"{100 * standard_error(share, value):.1f}" for name, value in count.items()}
     numbers["bias_fewest"] = bias.repeats(max(bias.SIZES), BIAS_ROWS * many // FULL)
     numbers["checks_draws"] = checks.DRAWS
+    numbers["conformal_new"] = conformal.NEW
     numbers["sizes_count"] = sizes.repeats_for(many / FULL)
     numbers["sizes_more"] = sizes.MORE * sizes.repeats_for(many / FULL)
     head = INTRODUCTION.format(simulations=many, error=f"{100 * standard_error(0.95, many):.1f}")

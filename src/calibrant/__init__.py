@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from calibrant.evaluation.evaluate import evaluate as evaluate
     from calibrant.evaluation.evaluate import measure as measure
     from calibrant.evaluation.evaluate import score_rows as score_rows
-    from calibrant.evaluation.gains import Improvement as Improvement
     from calibrant.evaluation.improvement import improvement as improvement
     from calibrant.evaluation.monitor import Monitor as Monitor
     from calibrant.evaluation.recalibrate import recalibrate as recalibrate
@@ -36,6 +35,9 @@ if TYPE_CHECKING:
     from calibrant.predictions.files.writing import write as write
     from calibrant.predictions.judged import Judged as Judged
     from calibrant.predictions.regression import Regression as Regression
+    from calibrant.recalibration.conformal.classes import ConformalSets as ConformalSets
+    from calibrant.recalibration.conformal.numbers import ConformalQuantiles as ConformalQuantiles
+    from calibrant.recalibration.conformal.numbers import SplitConformal as SplitConformal
     from calibrant.recalibration.cross_fitting import cross_fit as cross_fit
     from calibrant.recalibration.temperature import TemperatureScaling as TemperatureScaling
     from calibrant.registry import metrics as metrics
@@ -47,14 +49,16 @@ _HOMES = {
     "CalibrantError": "calibrant.errors",
     "CalibrantWarning": "calibrant.errors",
     "Classification": "calibrant.predictions.classification",
+    "ConformalQuantiles": "calibrant.recalibration.conformal.numbers",
+    "ConformalSets": "calibrant.recalibration.conformal.classes",
     "Detection": "calibrant.predictions.detection",
     "Estimate": "calibrant.registry.estimate",
     "Evaluation": "calibrant.evaluation.result",
-    "Improvement": "calibrant.evaluation.gains",
     "Judged": "calibrant.predictions.judged",
     "Monitor": "calibrant.evaluation.monitor",
     "Check": "calibrant.checks.check",
     "Regression": "calibrant.predictions.regression",
+    "SplitConformal": "calibrant.recalibration.conformal.numbers",
     "Statistic": "calibrant.checks.statistics",
     "Stream": "calibrant.predictions.files.stream",
     "TemperatureScaling": "calibrant.recalibration.temperature",

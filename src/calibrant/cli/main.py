@@ -12,7 +12,7 @@ from typing import NoReturn
 import typer
 
 from calibrant import __version__
-from calibrant.cli import check, demo, describe, detect, evaluate, metrics, monitor, recalibrate
+from calibrant.cli import check, conformal, demo, describe, detect, evaluate, metrics, monitor, recalibrate
 from calibrant.errors import CalibrantError, plain
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command("evaluate")(evaluate.command)
 app.command("check")(check.command)
 app.command("recalibrate")(recalibrate.command)
+app.command("conformal")(conformal.command)
 app.command("detect")(detect.command)
 app.command("monitor")(monitor.command)
 app.command("describe")(describe.command)

@@ -33,6 +33,8 @@ _HOMES = {
     "DiagonalNetwork": "networks_diagonal",
     "OrderPreservingNetwork": "order_preserving",
     "OrderInvariantNetwork": "order_preserving",
+    "StdScaling": "std",
+    "VarianceScaling": "variance",
 }
 
 __all__ = sorted(_HOMES)

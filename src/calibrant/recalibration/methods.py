@@ -27,6 +27,8 @@ METHODS: dict[str, tuple[str, str]] = {
     "op": ("order_preserving", "OrderPreservingNetwork"),
     "order_invariant": ("order_preserving", "OrderInvariantNetwork"),
     "levels": ("levels", "IsotonicLevels"),
+    "std": ("std", "StdScaling"),
+    "variance": ("variance", "VarianceScaling"),
 }
 """The name of each method, the module that holds it, and its class."""
 

@@ -20,6 +20,7 @@ from calibrant.recalibration.base import Map, Recalibrator
 from calibrant.recalibration.networks_training import need_torch
 
 MODULES = {
+    "IdentityMap": "Same",
     "TemperatureMap": "Temperature",
     "EnsembleTemperatureMap": "EnsembleTemperature",
     "VectorMap": "Vector",

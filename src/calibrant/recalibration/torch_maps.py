@@ -34,6 +34,19 @@ class TorchMap(nn.Module):  # type: ignore[misc]
 
 
 # --------------------------------------------------------------------------------------- few numbers
+class Same(TorchMap):
+    """ℓ as it is."""
+
+    floored = False
+
+    def __init__(self, found: Any) -> None:
+        super().__init__()
+        del found
+
+    def forward(self, logs: torch.Tensor) -> torch.Tensor:
+        return torch.log_softmax(logs, dim=-1)
+
+
 class Temperature(TorchMap):
     """log softmax(ℓ/T)."""
 

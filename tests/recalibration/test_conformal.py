@@ -1,0 +1,348 @@
+"""Conformal intervals and sets: finite-sample validity, against plain loops, and what is refused."""
+
+import json
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtri, softmax
+
+import calibrant as cal
+from calibrant.errors import CalibrantError, CalibrantWarning
+from calibrant.kernels.philox import uniforms
+from calibrant.kernels.resampling import CONFORMAL
+from calibrant.recalibration.conformal import Intervals, Sets, conformal, load
+from calibrant.recalibration.conformal.base import rows_needed, threshold_of
+from calibrant.recalibration.conformal.methods import METHODS
+
+OF_CLASSES, OF_NUMBERS = ("lac", "aps", "raps"), ("split", "scaled", "cqr")
+
+
+def classes(n=200, members=1, seed=0, columns=5, **known):
+    """Over-confident logits of noisy members."""
+    rng = np.random.default_rng(seed)
+    truth = 1.5 * rng.normal(size=(n, columns))
+    labels = (truth + rng.gumbel(size=(n, columns))).argmax(axis=1)
+    logits = 1.7 * (truth + 0.5 * rng.normal(size=(members, n, columns)))
+    return cal.Classification.from_logits(logits, labels, **known)
+
+
+def numbers(kind, n=200, seed=0, **known):
+    """Means and spreads that are somewhat off, or quantiles that are too close together."""
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=n), np.exp(0.5 * rng.normal(size=n))
+    y = mean + 0.3 + std * rng.standard_t(4, size=n)
+    if kind == "cqr":
+        levels = np.array([0.05, 0.5, 0.95])
+        return cal.Regression.from_quantiles(mean[:, None] + 0.7 * std[:, None] * ndtri(levels), levels, y, **known)
+    return cal.Regression.from_gaussian(mean, 0.7 * std, y, **known)
+
+
+def rows_for(method, **known):
+    return classes(**known) if method in OF_CLASSES else numbers(method, **known)
+
+
+# ---------------------------------------------------------------------------------------------- validity
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [19, 60])
+def test_coverage_is_what_the_theorem_says(method, n):
+    """Over fresh held-out and new rows: between the level and 1/(n + 1) more, within three standard errors."""
+    level, repeats, new = 0.8, 400, 40
+    rows = rows_for(method, n=repeats * (n + new), seed=n)
+    shares = np.empty(repeats)
+    for k in range(repeats):
+        part = rows[k * (n + new) : (k + 1) * (n + new)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrantWarning)
+            made = conformal(method, level, **({"seed": k} if method in ("aps", "raps") else {})).fit(part[:n])
+        shares[k] = made.predict(part[n:]).coverage
+    error = shares.std() / np.sqrt(repeats)
+    assert level - 3 * error <= shares.mean() <= level + 1 / (n + 1) + 3 * error
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 60), st.floats(0.05, 0.99))
+def test_the_threshold_is_the_rank_that_was_promised(n, level):
+    scores = np.random.default_rng(n).permutation(n).astype(float)
+    found = threshold_of(scores, level)
+    below = (scores <= found).sum()
+    assert below >= (n + 1) * level - 1e-9 or found == math.inf
+    if found < math.inf:
+        assert below - 1 < (n + 1) * level
+    needed = rows_needed(level)
+    assert threshold_of(np.zeros(needed), level) == 0.0
+    assert needed == 1 or threshold_of(np.zeros(needed - 1), level) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("n", "level", "rank"), [(9, 0.9, 9), (19, 0.95, 19), (99, 0.9, 90), (10, 0.9, 10), (8, 0.9, 9)]
+)
+def test_ranks_by_hand(n, level, rank):
+    found = threshold_of(np.arange(1.0, n + 1), level)
+    assert found == (rank if rank <= n else math.inf)
+
+
+# --------------------------------------------------------------------------------------- against plain loops
+def plain_scores(p, method, u, penalty, k_reg):
+    """The score of every class of one row, as papers write it."""
+    scores = []
+    for c in range(len(p)):
+        before = [d for d in range(len(p)) if p[d] > p[c] or (p[d] == p[c] and d < c)]
+        rank = len(before) + 1
+        mass = sum(p[d] for d in before) + u * p[c]
+        scores.append({"lac": 1 - p[c], "aps": mass, "raps": mass + penalty * max(0, rank - k_reg)}[method])
+    return scores
+
+
+@pytest.mark.parametrize("randomised", [True, False])
+@pytest.mark.parametrize("method", OF_CLASSES)
+def test_sets_are_those_of_a_plain_loop(method, randomised):
+    fit, new = classes(n=99, members=3), classes(n=150, members=3, seed=1)
+    options = {"randomised": randomised, "seed": 7, "penalty": 0.1, "k_reg": 2}
+    made = cal.ConformalSets(level=0.85, score=method, **options).fit(fit)
+
+    def scores(rows, replicate):
+        u = uniforms(7, CONFORMAL, replicate, rows.n) if randomised else np.ones(rows.n)
+        p = softmax(rows.scores, axis=2).mean(axis=0)
+        return [plain_scores(p[i], method, u[i], 0.1, 2) for i in range(rows.n)]
+
+    known = sorted(row[label] for row, label in zip(scores(fit, 0), fit.labels, strict=True))
+    threshold = known[math.ceil(100 * 0.85) - 1]
+    assert made.threshold == pytest.approx(threshold, abs=1e-12)
+    expected = np.array(scores(new, 1)) <= threshold + 1e-12
+    np.testing.assert_array_equal(made.predict(new).included, expected)
+
+
+def test_intervals_by_hand():
+    fit = numbers("split", n=99)
+    gap = np.sort(np.abs(fit.y - fit.mean[0]))
+    made = cal.SplitConformal(level=0.9).fit(fit)
+    found = made.predict(fit)
+    assert made.threshold == gap[89]
+    np.testing.assert_allclose(found.upper, fit.mean[0] + gap[89])
+    assert found.covered.sum() == 90
+    scaled = cal.SplitConformal(level=0.9, score="scaled").fit(fit)
+    ratio = np.sort(np.abs(fit.y - fit.mean[0]) / fit.std[0])[89]
+    np.testing.assert_allclose(scaled.predict(fit).sizes, 2 * ratio * fit.std[0])
+
+
+def test_quantiles_too_far_apart_move_closer_and_may_cross():
+    rng = np.random.default_rng(0)
+    wide = cal.Regression.from_quantiles(np.tile([-9.0, 9.0], (500, 1)), [0.05, 0.95], rng.normal(size=500))
+    made = cal.ConformalQuantiles(level=0.9).fit(wide)
+    assert made.threshold < -7
+    assert made.predict(wide).coverage == pytest.approx(0.9, abs=0.01)
+    narrow = cal.Regression.from_quantiles(np.tile([-1.0, 1.0], (3, 1)), [0.05, 0.95], np.zeros(3))
+    empty = made.predict(narrow)
+    assert empty.coverage == 0.0
+    assert empty.overall.mean == 0.0
+    assert empty.to_json()["empty"] == 3
+
+
+def test_of_right_probabilities_aps_covers_every_kind_of_row_and_lac_has_the_smaller_sets():
+    """What the papers say of them: P(score ≤ q | x) = q for aps; lac trades hard rows for small sets."""
+    rng = np.random.default_rng(0)
+    truth = rng.choice([0.5, 3.0], (12_000, 1)) * rng.normal(size=(12_000, 10))
+    rows = cal.Classification.from_logits(truth, (truth + rng.gumbel(size=truth.shape)).argmax(axis=1))
+    lac, aps = (
+        cal.ConformalSets(level=0.8, score=score).fit(rows[:6000]).predict(rows[6000:]) for score in ("lac", "aps")
+    )
+    assert lac.overall.mean < aps.overall.mean
+    surest = softmax(truth[6000:], axis=1).max(axis=1)
+    off = []
+    for low, high in [(0, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1)]:
+        group = (surest > low) & (surest <= high)
+        error = np.sqrt(0.16 / group.sum() + 0.16 / 6000)
+        off.append([abs(found.among(group).coverage - 0.8) / error for found in (lac, aps)])
+    assert np.max(off, axis=0)[1] < 3.5
+    assert np.max(off, axis=0)[0] > 7
+
+
+def test_raps_limits_large_sets():
+    fit, new = classes(n=2000, columns=30), classes(n=2000, columns=30, seed=1)
+    aps, raps = (
+        cal.ConformalSets(level=0.9, score=score, penalty=0.2, k_reg=3).fit(fit).predict(new)
+        for score in ("aps", "raps")
+    )
+    assert raps.sizes.max() < aps.sizes.max()
+
+
+# --------------------------------------------------------------------------------------------- same again
+def test_random_numbers_belong_to_seed_and_row():
+    fit, new = classes(), classes(seed=1)
+    first, again = (cal.ConformalSets(score="aps", seed=3).fit(fit).predict(new) for _ in range(2))
+    np.testing.assert_array_equal(first.included, again.included)
+    other = cal.ConformalSets(score="aps", seed=4).fit(fit).predict(new)
+    assert (first.included != other.included).any()
+    part = cal.ConformalSets(score="aps", seed=3).fit(fit).predict(new[:50])
+    np.testing.assert_array_equal(part.included, first.included[:50])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_saved_comes_back(method, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrantWarning)
+        made = conformal(method, 0.85).fit(rows_for(method))
+    back = load(made.save(tmp_path / "made.json"))
+    assert type(back) is type(made)
+    assert (back.options(), back.fitted) == (made.options(), made.fitted)
+    new = rows_for(method, seed=2)
+    assert back.predict(new).to_json() == made.predict(new).to_json()
+    assert type(made).load(tmp_path / "made.json").threshold == made.threshold
+
+
+def test_files_that_are_none_are_refused(tmp_path):
+    path = tmp_path / "odd.json"
+    for odd in ("", "[]", "{}", '{"kind": "conformal", "schema": 2}', "[" * 100_000):
+        path.write_text(odd)
+        with pytest.raises(CalibrantError, match="expected a fitted conformal method") as caught:
+            load(path)
+        assert "\n" not in str(caught.value)
+    made = cal.SplitConformal().fit(numbers("split"))
+    made.save(path)
+    with pytest.raises(CalibrantError, match="a fitted ConformalSets, but it is SplitConformal"):
+        cal.ConformalSets.load(path)
+    with pytest.raises(CalibrantError, match=r"ends in \.json"):
+        made.save(tmp_path / "odd.npz")
+
+
+# --------------------------------------------------------------------------------------------- few rows
+@pytest.mark.parametrize("method", METHODS)
+def test_too_few_rows_cover_everything_and_say_so(method, tmp_path):
+    with pytest.warns(CalibrantWarning, match=r"8 rows cannot give a level of 0\.9, 9 could"):
+        made = conformal(method, 0.9).fit(rows_for(method, n=8))
+    assert made.threshold == math.inf
+    found = load(made.save(tmp_path / "few.json")).predict(rows_for(method, seed=3))
+    assert found.coverage == 1.0
+    if isinstance(found, Sets):
+        assert (found.sizes == 5).all()
+    else:
+        assert np.isinf(found.sizes).all()
+    assert found.to_json()["threshold"] is None
+    json.dumps(found.to_json(), allow_nan=False)
+    assert "warning: " in str(found)
+
+
+# --------------------------------------------------------------------------------------------- summaries
+def test_shares_add_up():
+    found = (
+        cal.ConformalSets(score="aps")
+        .fit(classes(classes=list("abcde")))
+        .predict(classes(seed=1, classes=list("abcde")))
+    )
+    assert sum(found.size_distribution.values()) == found.n == 200
+    for parts in (found.by_size, found.by_class):
+        assert sum(share.n for share in parts.values()) == found.n
+        assert sum(share.covered for share in parts.values()) == found.covered.sum()
+    assert set(found.by_class) <= set("abcde")
+    low, high = found.overall.interval
+    assert low < found.coverage < high
+    data = found.to_json()
+    assert data["overall"]["coverage"] == found.coverage
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    text = str(found)
+    assert "aps · level 0.9" in text
+    assert "class a" in text
+    assert len({len(line) for line in text.splitlines()[1:]}) == 1
+
+
+def test_intervals_tell_coverage_by_width():
+    found = cal.SplitConformal(score="scaled").fit(numbers("scaled")).predict(numbers("scaled", seed=1))
+    assert len(found.by_width) == 4
+    assert sum(share.covered for share in found.by_width.values()) == found.covered.sum()
+    assert cal.SplitConformal().fit(numbers("split")).predict(numbers("split", seed=1)).by_width == {}
+    assert isinstance(found, Intervals)
+    assert "Intervals(" in repr(found)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_without_labels_have_sets_but_no_coverage(method, tmp_path):
+    rows = rows_for(method, ids=np.arange(200))
+    made = conformal(method).fit(rows)
+    blind = replace(rows, labels=None) if method in OF_CLASSES else replace(rows, y=None)
+    found = made.predict(blind)
+    assert math.isnan(found.coverage)
+    assert "—" in str(found)
+    json.dumps(found.to_json(), allow_nan=False)
+    with np.load(found.save(tmp_path / "out.npz")) as held:
+        assert set(held) == ({"included", "ids"} if method in OF_CLASSES else {"lower", "upper", "ids"})
+    with pytest.raises(CalibrantError, match="there are no labels"):
+        conformal(method).fit(blind)
+
+
+# ---------------------------------------------------------------------------------------------- members
+def test_members_are_averaged_or_matched():
+    three, new = classes(members=3), classes(members=3, seed=1)
+    made, same = (cal.ConformalSets().fit(each) for each in (three, three.average()))
+    np.testing.assert_array_equal(made.predict(new).included, same.predict(new.average()).included)
+    rng = np.random.default_rng(0)
+    mixed = cal.Regression.from_gaussian(rng.normal(size=(3, 50)), np.ones((3, 50)), rng.normal(size=50))
+    made, same = (cal.SplitConformal(score="scaled").fit(each) for each in (mixed, mixed.moment_matched()))
+    assert made.threshold == same.threshold
+    drawn = cal.Regression.from_samples(rng.normal(size=(30, 50)), rng.normal(size=50))
+    assert cal.SplitConformal().fit(drawn).threshold == cal.SplitConformal().fit(drawn.moment_matched()).threshold
+
+
+def test_one_number_and_two_columns_give_the_same_sets():
+    rows = classes(columns=2)
+    one = cal.Classification.from_logits(rows.scores[0, :, 1] - rows.scores[0, :, 0], rows.labels)
+    made, other = (cal.ConformalSets(score="aps").fit(each).predict(each) for each in (one, rows))
+    np.testing.assert_array_equal(made.included, other.included)
+
+
+# ---------------------------------------------------------------------------------------------- refusals
+def refused(call, *words):
+    with pytest.raises(CalibrantError) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_what_is_refused():
+    judged = cal.Judged.from_confidence(np.full(5, 0.5), np.ones(5, bool))
+    for method in METHODS:
+        refused(lambda m=method: conformal(m).fit(judged), "is judged")
+        refused(lambda m=method: conformal(m).fit(3), "predictions in memory")
+        refused(lambda m=method: conformal(m).predict(rows_for(m)), "call fit first")
+        refused(lambda m=method: conformal(m).fit(rows_for(m, weights=np.ones(200))), "has weights", "another method")
+    for level in (0, 1, -0.5, 2.0, "0.9", True, None, float("nan")):
+        refused(lambda v=level: cal.SplitConformal(level=v), "between 0 and 1")
+    refused(lambda: conformal("lack"), "did you mean 'lac'?")
+    refused(lambda: cal.ConformalSets(score="abs"), "lac or aps or raps")
+    refused(lambda: cal.ConformalSets(penalty=-1.0), "numbers from 0")
+    refused(lambda: cal.ConformalSets(k_reg=1.5), "int")
+    refused(lambda: cal.ConformalSets(seed=-1), "seed")
+    refused(lambda: cal.SplitConformal().fit(numbers("cqr")), "has quantiles")
+    refused(lambda: cal.ConformalQuantiles().fit(numbers("split")), "is gaussian", "SplitConformal")
+    soft = cal.Classification.from_logits(np.zeros((4, 3)), label_probs=np.full((4, 3), 1 / 3))
+    refused(lambda: cal.ConformalSets().fit(soft), "only soft labels")
+    made = cal.ConformalSets().fit(classes(classes=list("abcde")))
+    refused(lambda: made.predict(classes(columns=3)), "the 5 classes of the fit")
+    refused(lambda: made.predict(classes(classes=list("abced"))), "'d' as number 3")
+
+
+def test_quantiles_at_other_levels():
+    rows = numbers("cqr")
+    with pytest.warns(CalibrantWarning, match=r"no quantiles at 0\.1 and 0\.9; those at 0\.05 and 0\.95 are used"):
+        made = cal.ConformalQuantiles(level=0.8).fit(rows)
+    assert made.predict(rows).coverage == pytest.approx(0.8, abs=0.01)
+    above = cal.Regression.from_quantiles(np.zeros((30, 2)), [0.5, 0.9], np.zeros(30))
+    refused(lambda: cal.ConformalQuantiles().fit(above), "a quantile below the median", "0.5, 0.9")
+    refused(lambda: made.predict(above), "the quantile at 0.05, as in the fit")
+
+
+# --------------------------------------------------------------------------------------------- real logits
+def test_real_networks(data_folder):
+    path = data_folder / "predictions" / "cifar10_test_8cnn_logits.npz"
+    if not path.exists():
+        pytest.skip(f"there is no {path}")
+    with np.load(path) as held:
+        rows = cal.Classification.from_logits(held["logits"][:, :4000], held["labels"][:4000])
+    for score in OF_CLASSES:
+        found = cal.ConformalSets(level=0.95, score=score).fit(rows[:2000]).predict(rows[2000:])
+        # over both draws the share of 2000 rows from 2000 has a standard error of about 0.0069
+        assert found.coverage == pytest.approx(0.95, abs=0.021)
