@@ -34,19 +34,6 @@ class TorchMap(nn.Module):  # type: ignore[misc]
 
 
 # --------------------------------------------------------------------------------------- few numbers
-class Same(TorchMap):
-    """ℓ as it is."""
-
-    floored = False
-
-    def __init__(self, found: Any) -> None:
-        super().__init__()
-        del found
-
-    def forward(self, logs: torch.Tensor) -> torch.Tensor:
-        return torch.log_softmax(logs, dim=-1)
-
-
 class Temperature(TorchMap):
     """log softmax(ℓ/T)."""
 
@@ -58,6 +45,15 @@ class Temperature(TorchMap):
 
     def forward(self, logs: torch.Tensor) -> torch.Tensor:
         return torch.log_softmax(logs / self.temperature, dim=-1)
+
+
+class Same(Temperature):
+    """A temperature of one."""
+
+    def __init__(self, found: Any) -> None:
+        del found
+        TorchMap.__init__(self)
+        self.hold(temperature=1.0)
 
 
 class EnsembleTemperature(TorchMap):
