@@ -24,7 +24,7 @@ from calibrant.recalibration.methods import recalibrator
 from calibrant.registry.accumulators import Moments
 
 CLASSES = (
-    "none", "temperature", "ets", "vector", "dirichlet", "beta", "isotonic_multiclass", "spline",
+    "none", "temperature", "ets", "vector", "matrix", "dirichlet", "beta", "isotonic_multiclass", "spline(ends=inside)",
 )  # fmt: skip
 NUMBERS = ("none", "std", "variance")
 SCORES = {"regression": "dss"}
