@@ -256,3 +256,13 @@ except ImportError as error:
 def test_without_scikit_learn_one_line_says_so():
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("but it is not installed; pip install 'calibrant[sklearn]'")
+
+
+def test_auto_takes_the_method_with_the_best_score():
+    X, y = make_classification(400, 8, n_informative=5, n_classes=3, random_state=0)
+    made = Recalibrated(GaussianNB(), "auto").fit(X, y)
+    (found,) = made.recalibrators_
+    folds = StratifiedKFold(5)
+    order = np.concatenate([test for _, test in folds.split(X, y)])
+    seen = cross_val_predict(GaussianNB(), X, y, cv=folds, method="predict_proba")[order]
+    assert found.spec == cal.choose(cal.Classification.from_probs(seen, y[order])).best

@@ -136,15 +136,20 @@ def _write(done: Any, output: str | None, save: str | None) -> None:
 
 
 def _list() -> str:
-    """Every method with what it is for and what it promises."""
+    """Every method with what it is for and what it promises, then the options that methods have."""
+    import textwrap
+
     from calibrant.evaluation.rendering import Table, text
     from calibrant.recalibration.methods import METHODS, method_class
 
-    rows = []
+    rows, lines = [], []
     for name in METHODS:
         found = method_class(name)
-        what = "numbers" if "regression" in found.tasks else "classes"
-        what = "both" if len(found.tasks) == 3 else what
-        options = ", ".join(known.name for known in found.options_known() if known.name != "members")
-        rows.append((name, found.title, what, "yes" if found.promises_accuracy else "no", options))
-    return text(Table("", ("method", "what it is", "of", "keeps accuracy", "options"), tuple(rows), left=5))
+        of = "both" if len(found.tasks) == 3 else "numbers" if "regression" in found.tasks else "classes"
+        rows.append((name, found.title, of, "kept" if found.promises_accuracy else ""))
+        known = [item for item in found.options_known() if item.name != "members"]
+        said = "; ".join(f"{item.name}={item.default} ({item.help}: {item.allowed()})" for item in known)
+        lines += textwrap.wrap(f"{name}: {said}", 80, subsequent_indent="  ") if known else []
+    table = Table("", ("method", "what it is", "of", "accuracy"), tuple(rows), left=4)
+    every = "all: members=average (of several members their average, or each: average or each)"
+    return "\n".join([text(table), "", "Options, as in 'ets(loss=brier)':", every, *lines])

@@ -50,7 +50,7 @@ class AvUTemperatureScaling(TemperatureScaling):
     """The temperature of the least accuracy-versus-uncertainty loss; no proper score, and rarely what calibrates."""
 
     name = "avu_temperature"
-    title = "Temperature scaling by accuracy versus uncertainty"
+    title = "Temperature by accuracy vs uncertainty"
     reference = "Krishnan & Tickoo (2020), Improving model calibration with accuracy versus uncertainty optimization"
     loss: str = option("avuc", "what the temperature minimises", choices=("avuc", "auavuc"))
 

@@ -82,7 +82,7 @@ class MulticlassIsotonic(ClassRecalibrator):
     """One rising function for the probabilities of all classes. It keeps every ranking of classes."""
 
     name = "isotonic_multiclass"
-    title = "Isotonic calibration that keeps the order of classes"
+    title = "Isotonic, order of classes kept"
     reference = "Zhang, Kailkhura & Han (2020), Mix-n-Match, ICML"
     map_class = MulticlassIsotonicMap
     promises_accuracy = True

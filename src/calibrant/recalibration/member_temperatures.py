@@ -38,7 +38,7 @@ class MemberTemperatureScaling(TemperatureScaling):
     """
 
     name = "member_temperatures"
-    title = "Temperatures of members, fitted together"
+    title = "Temperatures of members, together"
     reference = "Gopal (2021), Why calibration error is wrong given model uncertainty, appendix G.1"
     map_class = TemperatureMap
     promises_accuracy = False

@@ -150,6 +150,6 @@ class OrderInvariantNetwork(OrderPreservingNetwork):
     not matter to it. It keeps every ranking of classes."""
 
     name = "order_invariant"
-    title = "Order-invariant order-preserving network"
+    title = "Order-invariant network"
     map_class = OrderInvariantMap
     decay: float = option(3e-3, "weight of the squared distance of the weights from their start", at_least=1e-8)

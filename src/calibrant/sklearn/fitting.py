@@ -13,6 +13,7 @@ from sklearn.utils import Bunch, check_array
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from calibrant.errors import UsageError, show
+from calibrant.predictions import Classification, Regression
 from calibrant.recalibration.base import Recalibrator
 from calibrant.recalibration.methods import methods_for, recalibrator
 
@@ -29,6 +30,15 @@ def unfitted(method: Any, task: str) -> Recalibrator:
         raise UsageError("method", expected=f"a method for {task}", came=came, do=do)
     options: dict[str, Any] = dict(known.options())
     return type(known)(**options)
+
+
+def fitted_method(method: Any, predictions: Classification | Regression) -> Recalibrator:
+    """The method, fitted to predictions; "auto" is the one with the best cross-validated score."""
+    if isinstance(method, str) and method.strip() == "auto":
+        from calibrant.evaluation.choice import fitted
+
+        return fitted(predictions, "auto")[0]
+    return unfitted(method, predictions.task).fit(predictions)
 
 
 # ------------------------------------------------------------------------------------------- routing

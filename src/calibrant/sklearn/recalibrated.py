@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight,
 from calibrant.predictions.classification import Classification
 from calibrant.recalibration.base import Recalibrator
 from calibrant.recalibration.class_rows import as_logits
-from calibrant.sklearn.fitting import folds_of, keep_features, refuse_nothing, routed, router_of, unfitted
+from calibrant.sklearn.fitting import fitted_method, folds_of, keep_features, refuse_nothing, routed, router_of
 
 FOLDS = 5
 
@@ -34,7 +34,8 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     ----------
     estimator : a classifier with `predict_proba` or `decision_function`. One in a `FrozenEstimator` is not fitted
         again: all rows of `fit` then serve the recalibrator, and `cv` and `ensemble` are not looked at.
-    method : the method of recalibration, as text such as "ets(loss=brier)", or as a Recalibrator, which is copied.
+    method : the method of recalibration, as text such as "ets(loss=brier)", or as a Recalibrator, which is copied;
+        "auto" takes the one with the best cross-validated NLL.
     cv : the number of folds, a splitter, or splits, as everywhere in scikit-learn. None stands for 5, or for as
         many as the rarest class has rows.
     ensemble : False: predictions of all folds fit one recalibrator, and the estimator is fitted again to all rows.
@@ -85,9 +86,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
 
     def _fit_frozen(self, job: _Job) -> None:
         self.estimators_ = [self.estimator]
-        self.recalibrators_ = [
-            job.recalibrator(unfitted(self.method, "classification"), job.scores(self.estimator), None)
-        ]
+        self.recalibrators_ = [job.recalibrator(self.method, job.scores(self.estimator), None)]
 
     def _fit_folds(self, job: _Job) -> None:
         folds = self._folds(job)
@@ -95,17 +94,12 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         if self.ensemble:
             self.estimators_ = [estimator for estimator, _ in pairs]
             fitted = zip(pairs, folds, strict=True)
-            self.recalibrators_ = [
-                job.recalibrator(unfitted(self.method, "classification"), scores, test)
-                for (_, scores), (_, test) in fitted
-            ]
+            self.recalibrators_ = [job.recalibrator(self.method, scores, test) for (_, scores), (_, test) in fitted]
             return
         _refuse_two_kinds([kind for _, (kind, _) in pairs])
         scores = np.concatenate([values for _, (_, values) in pairs])
         tests = np.concatenate([test for _, test in folds])
-        self.recalibrators_ = [
-            job.recalibrator(unfitted(self.method, "classification"), (pairs[0][1][0], scores), tests)
-        ]
+        self.recalibrators_ = [job.recalibrator(self.method, (pairs[0][1][0], scores), tests)]
         self.estimators_ = [job.of_all(clone(self.estimator))]
 
     def _folds(self, job: _Job) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -164,12 +158,12 @@ class _Job:
         """The scores of all rows."""
         return _scores(estimator, self.X, self.classes)
 
-    def recalibrator(self, method: Recalibrator, scores: tuple[str, np.ndarray], rows: Any) -> Recalibrator:
+    def recalibrator(self, method: str | Recalibrator, scores: tuple[str, np.ndarray], rows: Any) -> Recalibrator:
         """The method, fitted to the scores of these rows; None stands for all."""
         kind, values = scores
         part = slice(None) if rows is None else rows
         weights = None if self.weights is None else self.weights[part]
-        return method.fit(Classification.build(kind, values, self.labels[part], weights=weights))
+        return fitted_method(method, Classification.build(kind, values, self.labels[part], weights=weights))
 
 
 # ------------------------------------------------------------------------------------------- scores

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight,
 from calibrant.errors import UsageError
 from calibrant.predictions.regression import Regression
 from calibrant.recalibration.base import Recalibrator
-from calibrant.sklearn.fitting import folds_of, keep_features, refuse_nothing, routed, router_of, unfitted
+from calibrant.sklearn.fitting import fitted_method, folds_of, keep_features, refuse_nothing, routed, router_of
 
 
 class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,7 +53,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         y = column_or_1d(y, warn=True, dtype=np.float64)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
-        method, given = unfitted(self.method, "regression"), routed(self, sample_weight, fit_params)
+        given = routed(self, sample_weight, fit_params)
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_, rows = self.estimator, np.arange(len(y))
             made = _spread(self.estimator, X)
@@ -62,7 +62,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             self.estimator_ = clone(self.estimator).fit(X, y, **given.estimator.fit)
         weights = None if sample_weight is None else sample_weight[rows]
         mean, std = made
-        self.recalibrator_ = method.fit(Regression.from_gaussian(mean, std, y[rows], weights=weights))
+        self.recalibrator_ = fitted_method(self.method, Regression.from_gaussian(mean, std, y[rows], weights=weights))
         keep_features(self, self.estimator_)
         return self
 
