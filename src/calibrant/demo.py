@@ -10,6 +10,7 @@ from pathlib import Path
 from calibrant.errors import WriteError, plain
 from calibrant.evaluation.check import check
 from calibrant.evaluation.evaluate import Progress, evaluate
+from calibrant.evaluation.recalibrate import Recalibration, recalibrate
 from calibrant.evaluation.result import Evaluation
 from calibrant.predictions.files.reading import read
 from calibrant.reporting.page import write_page
@@ -17,6 +18,7 @@ from calibrant.reporting.page import write_page
 FOLDER = Path(__file__).parent / "demo_data"
 TITLE = "Calibrant demo: 20 networks on handwritten digits"
 CHECKS = "Calibrant demo: is it what 20 networks expect?"
+MENDED = "Calibrant demo: can 20 networks be mended?"
 
 
 def demo_path(name: str) -> Path:
@@ -24,8 +26,8 @@ def demo_path(name: str) -> Path:
     return FOLDER / f"digits_{name}.npz"
 
 
-def run_demo(out: Path, progress: Progress | None = None) -> tuple[Evaluation, Evaluation, list[Path]]:
-    """Evaluate the test digits, their shifted copies by severity, and the glyphs; check the digits; write it all."""
+def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluation | Recalibration], list[Path]]:
+    """Evaluate the test digits, their shifted copies by severity, and the glyphs; check and mend; write it all."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -56,10 +58,14 @@ def run_demo(out: Path, progress: Progress | None = None) -> tuple[Evaluation, E
     )
     digits = {"ensemble, clean digits": read(demo_path("test")), "ensemble, shifted digits": shifted}
     checks = check(digits, progress=progress)
+    held_out = read(demo_path("validation")).named("clean digits, held out")
+    mended = recalibrate(held_out, shifted.named("ensemble, shifted digits"), units="ids", progress=progress)
     files = [
         evaluation.save(out / "evaluation.json"),
         write_page(evaluation, out / "report.html", TITLE),
         checks.save(out / "checks.json"),
         write_page(checks, out / "checks.html", CHECKS),
+        mended.evaluation.save(out / "recalibration.json"),
+        write_page(mended.evaluation, out / "recalibration.html", MENDED),
     ]
-    return evaluation, checks, files
+    return [evaluation, checks, mended], files

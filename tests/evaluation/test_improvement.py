@@ -83,7 +83,7 @@ def test_words_depend_on_what_is_known(world):
     assert "CE₂²" in said[True]
     assert "proposition 4.5" in said[True]
     assert "does not say how large" in said[True]
-    assert "lose sharpness" in said[False]
+    assert "may lose sharpness" in said[False]
     assert "nothing is known of the map" in said[None]
 
 

@@ -45,6 +45,8 @@ def test_curves_are_those_of_betacal(form, truth):
     assert a * np.log(m) - b * np.log1p(-m) + numbers(made)[2] == pytest.approx(0.0, abs=3e-3)
     ours = np.exp(made.transform(of(p, y)).scores[0, :, 1])
     np.testing.assert_allclose(ours, other.predict(p), atol=5e-4)
+    losses = [-np.mean(np.where(y == 1, np.log(q), np.log1p(-q))) for q in (ours, other.predict(p))]
+    assert losses[0] <= losses[1] + 1e-12  # theirs is stopped, or penalised, a little before the optimum
     assert made.n_parameters == len(form)
 
 

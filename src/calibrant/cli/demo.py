@@ -1,4 +1,4 @@
-"""calibrant demo: the bundled predictions of a real ensemble, judged clean, under shift and out of distribution."""
+"""calibrant demo: the bundled predictions of a real ensemble, judged, checked and mended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def command(
     from calibrant.demo import run_demo
 
     with progress_bar(quiet) as progress:
-        evaluation, checks, files = run_demo(Path(out), progress)
+        found, files = run_demo(Path(out), progress)
     if not quiet:
         written = "\n".join(f"written: {file}" for file in files)
-        emit(f"{evaluation}\n\n{checks}\n\n{written}")
+        emit("\n\n".join([*map(str, found), written]))

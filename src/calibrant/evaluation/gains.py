@@ -31,7 +31,7 @@ DIVERGENCES = {
     "pinball": "the divergence of the pinball loss",
 }
 REFERENCE = "Gruber & Buettner (2022), proposition 4.5"
-KNOWN = ("injective", "not injective", "several", "not known")
+KNOWN = ("injective", "not known to be injective", "several", "not known")
 
 
 # --------------------------------------------------------------------------------------------- one score
@@ -116,7 +116,7 @@ class Improvement:
     n: int
     level: float
     map: str
-    """injective, not injective, several (one a fold, or a member), or not known."""
+    """injective, not known to be injective, several (one a fold, or a member), or not known."""
     method: str | None
     """The recalibration that made `after`, where its predictions say so."""
     gains: Mapping[str, Gain]

@@ -66,7 +66,8 @@ def _proposition(found: Improvement) -> list[str]:
             f"it does not say how large that error is, before or after{not_roots}",
         ]
     return [
-        f"the map is not injective: it can lose sharpness, and a calibration error fell by at least the gain ({each})",
+        "the map is not known to be injective: it may lose sharpness, and a calibration error fell by at least the "
+        f"gain ({each})",
         f"it does not say how large that error is, before or after{not_roots}",
     ]
 
