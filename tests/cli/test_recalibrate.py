@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import numpy as np
@@ -80,11 +82,18 @@ def test_methods_are_listed(run_here):
         (["--fit", "val.npz", "--save", "m.pickle"], ".json or .npz"),
         (["--fit", "val.npz", "--save", "o.npz", "-o", "o.npz"], "a file of its own"),
         (["--fit", "val.npz", "--json", "val.npz"], "is a name of predictions"),
+        (["--fit", "val.npz", "--save", "m.json", "--json", "m.json"], "a file of its own"),
+        (["--fit", "val.npz", "-o", "../{here}/val.npz"], "a file of its own"),
+        (["--fit", "val.npz", "-o", "o.npz", "--html", "nowhere/a.html"], "a folder to write to"),
+        (["--map", "m.json", "--apply", "test.npz", "--method", "beta"], "no fitting"),
+        (["--fit", "val.npz", "--method", "ets(loss=brier"], "NAME(option=value,…)"),
+        (["--fit", "val.npz", "--method", "auto", "--score", "crps"], "a score that these predictions can give"),
         (["--fit", "missing.npz"], "missing.npz"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(run_here, files, arguments, said, monkeypatch, expect_refusal):
     monkeypatch.chdir(files)
+    arguments = [each.format(here=files.name) for each in arguments]
     expect_refusal(run_here, ["recalibrate", *arguments], [said])
 
 
@@ -96,3 +105,21 @@ def test_strict_makes_a_doubtful_fit_an_error(run_here, files):
     assert done.code == 2
     assert "bound" in done.err
     assert not (files / "o.npz").exists()
+
+
+def test_gains_stand_in_the_table_of_values(run_here, files):
+    done = run_here("recalibrate", "--fit", files / "val.npz", "--apply", files / "test.npz", "-m", "nll", "--format",
+                    "csv")  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    gains = {row["metric"]: float(row["value"]) for row in rows if row["by"] == "gain"}
+    values = {row["input"]: float(row["value"]) for row in rows if not row["by"]}
+    assert gains["nll"] == pytest.approx(values["test"] - values["test, temperature"])
+
+
+def test_probabilities_come_out_where_they_went_in(run_here, files):
+    rng = np.random.default_rng(1)
+    p = rng.random(300)
+    cal.write(cal.Classification.from_probs(p, (rng.random(300) < p**2).astype(int)), files / "one.npz")
+    done = run_here("recalibrate", "--fit", files / "one.npz", "--method", "beta", "-o", files / "o.npz", "-m", "nll")
+    assert done.code == 0, done.err
+    assert cal.read(files / "o.npz").kind == "probs"

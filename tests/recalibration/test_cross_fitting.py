@@ -153,3 +153,72 @@ def test_rows_without_labels_are_recalibrated_and_not_judged():
     assert done.improvement is None
     assert "no labels" in str(done)
     assert done.predictions.n == 500
+
+
+# ------------------------------------------------------------------------- folds with methods of their own
+def by_fold(*specs):
+    """A fit that takes another method each time."""
+    turn = iter(specs)
+    return lambda part: recalibrator(next(turn)).fit(part)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")
+@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize("pair", [("none", "temperature"), ("temperature", "beta"), ("histogram", "vector"),
+                                  ("spline(ends=inside)", "none")])  # fmt: skip
+def test_folds_of_different_methods_have_the_scores_of_their_methods(pair, members):
+    one = predictions(300)
+    given = cal.Classification.from_logits(np.stack([one.scores[0] * (1 + m) for m in range(members)]), one.labels)
+    found = cal.cross_fit(given, by_fold(*pair), folds=2)
+    rows = cal.score_rows(found.predictions, "brier")["brier"]
+    for k, spec in enumerate(pair):
+        alone = recalibrator(spec).fit(given[found.fold != k]).transform(given[found.fold == k])
+        np.testing.assert_allclose(rows[found.fold == k], cal.score_rows(alone, "brier")["brier"], atol=1e-12)
+
+
+def test_folds_of_different_numbers():
+    rng = np.random.default_rng(0)
+    mixture = cal.Regression.from_gaussian(rng.normal(size=(3, 60)), np.ones((3, 60)), rng.normal(0, 2, 60))
+    found = cal.cross_fit(mixture, by_fold("none", "std"), folds=2).predictions
+    assert (found.kind, found.members) == ("gaussian", 1)
+    with pytest.raises(UsageError, match="of one kind"):
+        cal.cross_fit(mixture, by_fold("none", "levels"), folds=2)
+
+
+def test_auto_by_default_can_be_judged_whatever_is_chosen():
+    """Few rows, of which each fold chooses another method."""
+    for seed in range(3):
+        done = cal.recalibrate(predictions(100, 1.2, seed=seed), method="auto", metrics="nll", folds=3)
+        assert np.isfinite(done.improvement["brier"].gain)
+
+
+def test_what_was_given_is_not_fitted_itself():
+    mine = cal.TemperatureScaling()
+    given = predictions()
+    done = cal.recalibrate(given, method="auto", candidates=[mine], metrics="nll")
+    assert mine.fitted is None
+    assert done.recalibrator.temperature == cal.TemperatureScaling().fit(given).temperature
+    assert len({fold.temperature for fold in done.cross_fit.recalibrators}) == 5
+
+
+def test_units_widen_the_errors_of_a_choice():
+    """Twenty copies of each row say no more than one."""
+    few = predictions(60)
+    many = cal.Classification.from_logits(
+        np.repeat(few.scores[0], 20, axis=0), np.repeat(few.labels, 20), columns={"u": np.repeat(np.arange(60), 20)}
+    )
+    apart, together = (cal.choose(many, "none,temperature", units=units).candidates[1].error for units in (None, "u"))
+    assert together > 2 * apart
+
+
+def test_options_keep_their_digits():
+    made = cal.recalibrate(predictions(), predictions(seed=1), "auto", candidates="matrix(off_diagonal=0.123456789)")
+    assert made.recalibrator.off_diagonal == 0.123456789
+    assert recalibrator("histogram").spec == "histogram"
+    assert cal.recalibration.HistogramBinning(bins=np.int64(10)).bins == 10
+
+
+def test_close_candidates_are_named():
+    choice = cal.choose(predictions(300, 1.0, seed=3), "none,temperature,ets")
+    assert len(choice.close) == 2
+    assert "within two standard errors of it" in str(choice).replace("\n", " ")

@@ -122,7 +122,7 @@ def test_what_is_said_to_rise_does_and_what_does_not_is_seen():
 def test_nodes_and_places_span_all_scores():
     assert places(np.array([0.0, FLOOR])).tolist() == [-1.0, 1.0]
     assert (NODES[0], NODES[-1]) == (1.0, -1.0)
-    assert pytest.approx(np.log(1.0 + 126.0 * np.log(2.0))) == WIDTH
+    assert pytest.approx(np.log(1.0 + 1022.0 * np.log(2.0))) == WIDTH
 
 
 def test_scores_that_have_their_order_are_left_alone():

@@ -20,8 +20,11 @@ def command(
         typer.Option("--apply", help="Predictions to recalibrate; without it those of --fit, cross-fitted."),
     ] = None,
     method: Annotated[
-        str, typer.Option("--method", help="A method, as in temperature or 'ets(loss=brier)', or auto; see --list.")
-    ] = "temperature",
+        str | None,
+        typer.Option(
+            "--method", help="A method, temperature by default, as in 'ets(loss=brier)', or auto; see --list."
+        ),
+    ] = None,
     map_path: Annotated[
         str | None, typer.Option("--map", help="Apply a map that --save wrote, instead of fitting one.", metavar="FILE")
     ] = None,
@@ -31,7 +34,9 @@ def command(
     score: Annotated[
         str | None, typer.Option("--score", help="With auto: the proper score that decides; nll, of numbers dss.")
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", help="Folds of cross-fitting and of auto.")] = 5,
+    folds: Annotated[
+        int | None, typer.Option("--folds", help="Folds of cross-fitting and of auto; 5 by default.")
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the recalibrated predictions.", metavar="OUT")
     ] = None,
@@ -63,25 +68,25 @@ def command(
         return
     form = check_format(form)
     check_outputs(json=json_path, html=html_path)
-    given = _read(fit, apply, map_path, columns, strict)
-    _check_writable(output, save, fit, apply)
+    choosing = {"candidates": candidates, "score": score, "folds": folds}
+    _check_asked(fit, apply, map_path, {"method": method} | choosing)
+    _check_writable({"--output": output, "--save": save, "--json": json_path, "--html": html_path}, fit, apply)
+    given = _read(fit, apply, columns, strict)
     how: dict[str, Any] = {
         "metrics": ",".join(metrics) if metrics else None, "sizes": inputs.sizes_of(sizes, at), "repeats": repeats,
         "units": units, "level": level, "resamples": resamples, "seed": seed, "threads": threads,
     }  # fmt: skip
-    choosing = {"candidates": candidates, "score": score, "folds": folds}
     with progress_bar(quiet) as progress:
         done = _recalibrated(given, method, map_path, choosing, how | {"progress": progress})
     if strict:
         refuse_warnings(done.evaluation.warnings)
-    _write(done, output, save)
+    _write(done, given[1] or given[0], output, save)
     write_outputs(done.evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
 
 
-def _read(fit: str | None, apply: str | None, map_path: str | None, columns: Any, strict: bool) -> list[Any]:
-    """The predictions of --fit and --apply, None for what is not given; a map needs no rows to fit it on."""
+def _check_asked(fit: str | None, apply: str | None, map_path: str | None, fitting: dict[str, Any]) -> None:
+    """A map is fitted or read, and what belongs to the one is not given with the other."""
     from calibrant.errors import UsageError
-    from calibrant.predictions.files.stream import Stream
 
     if (fit is None) == (map_path is None):
         came = "got neither" if fit is None else "got both"
@@ -89,6 +94,42 @@ def _read(fit: str | None, apply: str | None, map_path: str | None, columns: Any
         raise UsageError("recalibrate", expected="one of --fit and --map", came=came, do=do)
     if map_path is not None and apply is None:
         raise UsageError("--map", expected="--apply beside it", came="got it alone", do="name what to recalibrate")
+    extra = [f"--{name}" for name, value in fitting.items() if value is not None]
+    if map_path is not None and extra:
+        came = f"got {' and '.join(extra)} beside it"
+        raise UsageError(
+            "--map", expected="a map that is fitted already, and no fitting", came=came, do="leave one out"
+        )
+
+
+def _check_writable(outputs: dict[str, str | None], *read: str | None) -> None:
+    """Refuse names that would lose something, or cannot be written, before anything is fitted."""
+    from pathlib import Path
+
+    from calibrant.errors import UsageError, WriteError, show
+    from calibrant.predictions.files.shards import Source
+
+    save = outputs["--save"]
+    if save is not None and Path(save).suffix.lower() not in (".json", ".npz"):
+        came = f"got {show(save)}"
+        raise UsageError("--save", expected="a name that ends in .json or .npz", came=came, do="choose one of these")
+    taken = {Path(Source.parse(name).path).resolve() for name in read if name is not None}
+    for option, name in outputs.items():
+        if name is None or name == "-":
+            continue
+        if Path(name).resolve() in taken:
+            came = f"{show(name)} is read, or written by another option"
+            raise UsageError(option, expected="a file of its own", came=came, do="choose another name")
+        if not Path(name).resolve().parent.is_dir():
+            do = "nothing was written; make the folder or choose another path"
+            raise WriteError(str(name), expected="a folder to write to", came="there is none", do=do)
+        taken.add(Path(name).resolve())
+
+
+def _read(fit: str | None, apply: str | None, columns: Any, strict: bool) -> list[Any]:
+    """The predictions of --fit and --apply, None for what is not given."""
+    from calibrant.predictions.files.stream import Stream
+
     read: list[Any] = []
     for name in (fit, apply):
         item = None if name is None else inputs.read_all([name], columns, strict=strict)[0]
@@ -96,41 +137,23 @@ def _read(fit: str | None, apply: str | None, map_path: str | None, columns: Any
     return read
 
 
-def _check_writable(output: str | None, save: str | None, *read: str | None) -> None:
-    """Refuse names that would lose something, or cannot be written, before anything is fitted."""
-    from pathlib import Path
-
-    from calibrant.errors import UsageError, show
-    from calibrant.predictions.files.shards import Source
-
-    if save is not None and Path(save).suffix.lower() not in (".json", ".npz"):
-        came = f"got {show(save)}"
-        raise UsageError("--save", expected="a name that ends in .json or .npz", came=came, do="choose one of these")
-    taken = {Path(Source.parse(name).path).absolute() for name in read if name is not None}
-    for option, name in (("--output", output), ("--save", save)):
-        if name is None:
-            continue
-        if Path(name).absolute() in taken:
-            came = f"{show(name)} is read, or written by another option"
-            raise UsageError(option, expected="a file of its own", came=came, do="choose another name")
-        taken.add(Path(name).absolute())
-
-
-def _recalibrated(given: list[Any], method: str, map_path: str | None, choosing: Any, how: Any) -> Any:
+def _recalibrated(given: list[Any], method: str | None, map_path: str | None, choosing: Any, how: Any) -> Any:
     from calibrant.evaluation.recalibrate import apply_fitted, recalibrate
     from calibrant.recalibration.storing import load
 
     fit, apply = given
     if map_path is not None:
         return apply_fitted(load(map_path), apply, **how)
-    return recalibrate(fit, apply, method, **choosing, **how)
+    return recalibrate(fit, apply, method or "temperature", **choosing | {"folds": choosing["folds"] or 5}, **how)
 
 
-def _write(done: Any, output: str | None, save: str | None) -> None:
+def _write(done: Any, given: Any, output: str | None, save: str | None) -> None:
+    """Predictions and map; where probabilities were read, probabilities are written."""
     from calibrant.predictions.files.writing import write
 
     if output is not None:
-        write(done.predictions, output)
+        keeps = getattr(given, "kind", "") == "probs" and done.predictions.task == "classification"
+        write(done.predictions.as_probs() if keeps else done.predictions, output)
     if save is not None:
         done.recalibrator.save(save)
 

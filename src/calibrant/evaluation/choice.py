@@ -6,7 +6,9 @@ the best mean score is fitted on all rows. Doing nothing is among the candidates
 
 from __future__ import annotations
 
+import copy
 import math
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -26,9 +28,7 @@ from calibrant.registry.accumulators import Moments
 CLASSES = (
     "none", "temperature", "ets", "vector", "matrix", "dirichlet", "beta", "isotonic_multiclass", "spline(ends=inside)",
 )  # fmt: skip
-NUMBERS = ("none", "std", "variance")
-SCORES = {"regression": "dss"}
-"""The score that decides, where none is named: nll, of numbers dss."""
+NUMBERS, QUANTILES = ("none", "std", "variance"), ("none", "levels")
 MANY_CLASSES = 50
 """Beyond which maps with a number for every pair of classes are tried only where they are named."""
 QUADRATIC = ("dirichlet", "matrix")
@@ -81,7 +81,16 @@ class Choice:
         from calibrant.evaluation import rendering
         from calibrant.evaluation.recalibration_tables import choice_table
 
-        return rendering.text(choice_table(self))
+        return "\n".join([rendering.text(choice_table(self)), *textwrap.wrap(self.reading(), 80)])
+
+    __repr__ = __str__
+
+    def reading(self) -> str:
+        """Which methods these rows do not tell from the best; nothing where there are none."""
+        if not self.close:
+            return ""
+        said = f"{self.best} is the best by cross-validated {self.score}, but {', '.join(self.close)} "
+        return f"{said}lie{'s' * (len(self.close) == 1)} within two standard errors of it"
 
 
 def choose(
@@ -98,7 +107,7 @@ def choose(
     """Compare methods by their cross-validated score on these rows; the first of equals is the best.
 
     candidates: spec strings or recalibrators; without them a list for the task, doing nothing included. score: a proper
-    score that is a mean over rows; nll by default, of numbers dss.
+    score that is a mean over rows; nll by default, of numbers dss, of quantiles pinball.
     """
     if not predictions.has_labels:
         raise LabelsError(
@@ -123,7 +132,8 @@ def choose(
             "candidates", expected="a method that can be fitted to these rows",
             came="; ".join(f"{name}: {why}" for name, why in failed.items()), do="name others, or give more rows",
         )  # fmt: skip
-    return Choice(decides, folds, seed, _ranked(rows, failed, predictions.weights))
+    codes = None if units is None else np.unique(predictions.column(units), return_inverse=True)[1].ravel()
+    return Choice(decides, folds, seed, _ranked(rows, failed, predictions.weights, codes))
 
 
 def folds_refused(error: CalibrantError) -> bool:
@@ -132,18 +142,25 @@ def folds_refused(error: CalibrantError) -> bool:
 
 
 def _score(score: str | None, predictions: InMemory) -> str:
-    decides = registry.parse(score or SCORES.get(predictions.task, "nll"))
+    quantiles = getattr(predictions, "quantiles", None) is not None
+    usual = "pinball" if quantiles else "dss" if predictions.task == "regression" else "nll"
+    decides = registry.parse(score or usual)
     if not decides.metric.proper:
         raise UsageError(
             "score", expected="a proper score", came=f"got {show(score)}", do="nll or brier, of numbers dss or crps"
         )
+    reason = decides.metric.lacks(decides, predictions)
+    if reason:
+        do = "leave it out: nll is usual, of numbers dss, of quantiles pinball"
+        raise UsageError("score", expected="a score that these predictions can give", came=reason, do=do)
     return decides.text
 
 
 def _candidates(given: str | Iterable[str | Recalibrator] | None, predictions: InMemory) -> list[Recalibrator]:
     if given is None:
         few = getattr(predictions, "classes", 2) <= MANY_CLASSES
-        usual = NUMBERS if predictions.task == "regression" else CLASSES
+        quantiles = getattr(predictions, "quantiles", None) is not None
+        usual = QUANTILES if quantiles else NUMBERS if predictions.task == "regression" else CLASSES
         return [recalibrator(name) for name in usual if few or name not in QUADRATIC]
     listed = registry.split(given) if isinstance(given, str) else list(given)
     if not listed:
@@ -152,13 +169,15 @@ def _candidates(given: str | Iterable[str | Recalibrator] | None, predictions: I
     return list({method.spec: method for method in made}.values())
 
 
-def _ranked(rows: dict[str, np.ndarray], failed: dict[str, str], weights: np.ndarray | None) -> tuple[Candidate, ...]:
-    means = {method: _mean_and_error(of_rows, weights)[0] for method, of_rows in rows.items()}
+def _ranked(
+    rows: dict[str, np.ndarray], failed: dict[str, str], weights: np.ndarray | None, units: np.ndarray | None
+) -> tuple[Candidate, ...]:
+    means = {method: _mean_and_error(of_rows, weights, None)[0] for method, of_rows in rows.items()}
     order = sorted(means, key=lambda method: means[method] if not math.isnan(means[method]) else math.inf)
     best, found = order[0], []
     for method in order:
         with np.errstate(invalid="ignore"):
-            behind, error = _mean_and_error(rows[method] - rows[best], weights)
+            behind, error = _mean_and_error(rows[method] - rows[best], weights, units)
         finite = math.isfinite(means[method])
         found.append(
             Candidate(method, means[method], behind if finite else math.inf, error if method != best else math.nan)
@@ -167,9 +186,9 @@ def _ranked(rows: dict[str, np.ndarray], failed: dict[str, str], weights: np.nda
     return (*found, *lost)
 
 
-def _mean_and_error(rows: np.ndarray, weights: np.ndarray | None) -> tuple[float, float]:
+def _mean_and_error(rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray | None) -> tuple[float, float]:
     moments = Moments()
-    moments.add(rows, weights, None)
+    moments.add(rows, weights, units)
     return moments.mean(), moments.error_and_skewness()[0]
 
 
@@ -202,7 +221,7 @@ def fitted(
             came=f"got {show(method)}",
             do="leave them out",
         )
-    made = recalibrator(method) if isinstance(method, str) else method
+    made = recalibrator(method) if isinstance(method, str) else copy.copy(method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrantWarning)
         return made.fit(predictions, threads=threads), choice

@@ -11,6 +11,9 @@ from calibrant.evaluation.gains import DIVERGENCES, REFERENCE, ROOTS, Gain, Impr
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.wording import number, span
 
+NO_SCORE = "no proper score can be taken of both"
+WORST = "now infinite, for a label has probability 0"
+
 
 def gain_table(found: Improvement) -> Table:
     """One row a score: before, after, what was gained with its interval, and the p-value of no difference."""
@@ -21,6 +24,20 @@ def gain_table(found: Improvement) -> Table:
     )
     made = f" · {found.method}" if found.method else ""
     return Table(f"{found.before} → {found.after} · {found.n} rows{made}", heads, rows)
+
+
+def gain_rows(found: Improvement) -> list[tuple[object, ...]]:
+    """The gains as rows of a table of values: of the input after, in the group of the one before."""
+    where = (found.after, "gain", found.before)
+    return [
+        (*where, gain.score, *_known(gain.gain, gain.low, gain.high), found.level, gain.method, found.n, "", "",
+         *_known(gain.p_value), "", "")
+        for gain in found.gains.values()
+    ]  # fmt: skip
+
+
+def _known(*values: float) -> tuple[object, ...]:
+    return tuple("" if math.isnan(value) else value for value in values)
 
 
 def _p(gain: Gain) -> str:
@@ -35,27 +52,37 @@ def reading(found: Improvement) -> tuple[str, ...]:
 
 
 def _gained(found: Improvement) -> str:
-    """Which scores became better or worse beyond chance."""
-    better = [gain.score for gain in found.gains.values() if gain.low > 0]
-    worse = [gain.score for gain in found.gains.values() if gain.high < 0]
-    open_ = [gain.score for gain in found.gains.values() if gain.score not in [*better, *worse]]
-    parts = [f"better beyond chance: {', '.join(better)}"] * bool(better)
-    parts += [f"worse beyond chance: {', '.join(worse)}"] * bool(worse)
-    parts += [f"these rows do not tell: {', '.join(open_)}"] * bool(open_)
-    return "; ".join(parts)
+    """Which scores became better or worse beyond chance, and which have no difference that could be one."""
+    said: dict[str, list[str]] = {}
+    for gain in found.gains.values():
+        said.setdefault(_verdict(gain), []).append(gain.score)
+    return "; ".join(f"{what}: {', '.join(scores)}" for what, scores in said.items()) or NO_SCORE
+
+
+def _verdict(gain: Gain) -> str:
+    if math.isinf(gain.before) or math.isinf(gain.after):
+        ends = (math.isinf(gain.before), math.isinf(gain.after))
+        return {(True, False): "no longer infinite", (False, True): WORST, (True, True): "infinite before and after"}[
+            ends
+        ]
+    if gain.gain == 0.0 and math.isnan(gain.low):
+        return "unchanged"
+    if gain.low > 0:
+        return "better beyond chance"
+    return "worse beyond chance" if gain.high < 0 else "these rows do not tell"
 
 
 def _proposition(found: Improvement) -> list[str]:
     """What proposition 4.5 says of these gains, and what it does not."""
     known = [(gain, DIVERGENCES.get(gain.score.partition("(")[0])) for gain in found.gains.values()]
-    named = [(gain, what) for gain, what in known if what and math.isfinite(gain.gain)]
+    named = [(gain, what) for gain, what in known if what and math.isfinite(gain.gain) and gain.gain != 0.0]
+    if not named:
+        return []
     if found.map in ("not known", "several"):
         why = (
             "nothing is known of the map" if found.map == "not known" else "each fold, or member, had a map of its own"
         )
         return [f"{why}: these are gains in scores, which mix calibration and sharpness"]
-    if not named:
-        return []
     each = "; ".join(f"{gain.score} {number(gain.gain)}: {what}" for gain, what in named)
     roots = [score for score in found.gains if score in ROOTS]
     not_roots = f", nor does the gain in {', '.join(roots)} estimate one" if roots else ""
@@ -66,8 +93,8 @@ def _proposition(found: Improvement) -> list[str]:
             f"it does not say how large that error is, before or after{not_roots}",
         ]
     return [
-        "the map is not known to be injective: it may lose sharpness, and a calibration error fell by at least the "
-        f"gain ({each})",
+        "the map is not known to be injective: it may lose sharpness, and a gain is at most the fall of the score's "
+        f"own calibration error ({each})",
         f"it does not say how large that error is, before or after{not_roots}",
     ]
 

@@ -21,7 +21,7 @@ from calibrant.recalibration.cross_fitting import CrossFit, cross_fit
 from calibrant.recalibration.storing import to_json
 
 CLASSES = ("accuracy", "nll", "brier", "rbs", "ece", "tce(binning=mass,debias=true)", "cwce", "ks")
-NUMBERS = ("mse", "dss", "nll", "crps", "pinball", "calibration_error", "picp", "width", "se_var_ratio")
+NUMBERS = ("mse", "dss", "nll", "crps", "pinball(levels=19)", "mace", "picp", "width", "se_var_ratio")
 """What is shown before and after, where nothing is named."""
 MOST_NUMBERS = 200
 """Parameters that are written out in an evaluation; all of them are in the file of the map."""
@@ -125,7 +125,8 @@ class _Judging:
     def gained(self, before: InMemory, after: InMemory) -> Improvement:
         """The gain in proper scores."""
         return improvement(
-            before, after, sizes=self.sizes, repeats=self.repeats, units=self.units, level=self.level, seed=self.seed,
+            before, after, metrics=self.metrics, sizes=self.sizes,
+            repeats=self.repeats, units=self.units, level=self.level, seed=self.seed,
             threads=self.threads, progress=self.progress,
         )  # fmt: skip
 
@@ -199,10 +200,7 @@ def _choice_notes(choice: Choice | None) -> list[Note]:
     if choice is None:
         return []
     out = [Note("candidate-failed", f"{c.method} was not tried: {c.failed}") for c in choice.candidates if c.failed]
-    if choice.close:
-        said = f"{choice.best} is the best by cross-validated {choice.score}, but {', '.join(choice.close)} "
-        out.append(Note("close-choice", f"{said}lie{'s' * (len(choice.close) == 1)} within two standard errors of it"))
-    return out
+    return out + ([Note("close-choice", choice.reading())] if choice.close else [])
 
 
 def _same_rows(fit: InMemory, apply: InMemory) -> list[Note]:

@@ -23,21 +23,21 @@ def recalibration_tables(evaluation: Evaluation) -> list[Table]:
     if facts is None:
         return out
     chosen = [_choice_table(facts["choice"])] if "choice" in facts else []
-    return [*out, _fit_table(facts), *chosen]
+    return [*out, *([_fit_table(facts)] if facts["n_parameters"] else []), *chosen]
 
 
 def _fit_table(facts: Mapping[str, Any]) -> Table:
-    """One row a map: the average, or each member."""
+    """One row a map: of all rows, or of each member."""
     rows = []
     for place, fit in enumerate(facts["fits"]):
-        name = "average" if facts["members"] == "average" else f"member {place}"
+        name = "map" if len(facts["fits"]) == 1 else f"member {place}"
         state = "converged" if fit["converged"] else "not settled"
         state = "at a bound" if fit["at_bound"] else state
         ends = [math.nan if fit[key] is None else fit[key] for key in ("before", "after")]
         rows.append((name, _parameters(facts, place), *(number(end) for end in ends), state))
     crossed = f" · {facts['cross_fitted']} folds; here the map of all rows" if "cross_fitted" in facts else ""
-    title = f"{facts['title']} · fitted on {facts['fitted_on']}{crossed}"
-    return Table(title, ("fit", "parameters", f"{facts['loss']} before", "after", "state"), tuple(rows), left=2)
+    title = f"{facts['title']} by {facts['loss']} · fitted on {facts['fitted_on']}{crossed}"
+    return Table(title, ("fit", "parameters", "before", "after", "state"), tuple(rows), left=2)
 
 
 def _parameters(facts: Mapping[str, Any], place: int) -> str:
@@ -53,7 +53,7 @@ def _parameters(facts: Mapping[str, Any], place: int) -> str:
 def _numbers(fields: Mapping[str, Any]) -> Any:
     """Every number of a map with its name."""
     for name, value in fields.items():
-        if isinstance(value, bool | str) or value is None:
+        if isinstance(value, bool | str) or value is None or name.startswith("least_"):  # bounds, not parameters
             continue
         if isinstance(value, list):
             flat = [item for item in value if not isinstance(item, list)]

@@ -9,7 +9,7 @@ import textwrap
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
 from calibrant.evaluation.check_tables import CHECK_HEADS, check_rows, check_tables, pass_tables, temperature_lines
-from calibrant.evaluation.improvement_tables import reading
+from calibrant.evaluation.improvement_tables import gain_rows, reading
 from calibrant.evaluation.ladder_tables import ladder_lines, links_table
 from calibrant.evaluation.recalibration_tables import recalibration_tables
 from calibrant.evaluation.rendering import Table
@@ -232,6 +232,8 @@ def as_csv(evaluation: Evaluation) -> str:
         for group in result.groups:
             where = (result.input, group.by, group.value)
             rows += [(*where, spec, *_fields(e)) for spec, e in group.metrics.items()]
+    if evaluation.improvement is not None:
+        rows += gain_rows(evaluation.improvement)
     for summary in evaluation.shift if not _across(evaluation) else ():
         for cell in summary.cells:
             where = (summary.input, "shift,severity", f"{cell.shift} {cell.severity:g}")

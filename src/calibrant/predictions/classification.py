@@ -189,6 +189,18 @@ class Classification(Predictions):
             mean[0, start:stop] = _average(block.astype(np.float64, copy=False), self.kind)
         return replace(self, kind=kind, scores=mean, member_names=None)
 
+    def as_probs(self) -> Classification:
+        """The same predictions as probabilities of every class, in double precision."""
+        if self.kind == "probs" and self.scores.shape[2] > 1:
+            return self
+        out = np.empty((self.members, self.n, self.classes))
+        for start, block in self.score_blocks():
+            wide = block.astype(np.float64, copy=False)
+            if self.kind != "probs":
+                wide = np.exp(wide - np.logaddexp.reduce(wide, axis=2, keepdims=True))
+            out[:, start : start + block.shape[1]] = wide
+        return replace(self, kind="probs", scores=out)
+
     def with_soft_labels(self) -> Classification:
         """The same predictions, scored against `label_probs` instead of `labels`."""
         if self.label_probs is None:

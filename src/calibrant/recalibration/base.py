@@ -111,6 +111,7 @@ class Recalibrator:
     def __post_init__(self) -> None:
         for known in self.options_known():
             value = getattr(self, known.name)
+            value = value.item() if isinstance(value, np.generic) else value
             if known.default is not None:
                 wide = float(value) if isinstance(known.default, float) and type(value) is int else value
                 typed = type(wide) is type(known.default)
@@ -210,9 +211,7 @@ class Recalibrator:
         self._check(predictions)
         self._check_fits(predictions)
         made = self._transformed(predictions)
-        together = self.members == "average" or predictions.members == 1
-        meta = {"method": self.spec, "injective": self.injective and together, "members": self.members}
-        meta |= {"accuracy_preserving": self.accuracy_preserving, "fitted_on": self.found.name}
+        meta = chained(predictions, self._step(predictions), self.found.name)
         return made._with_info(replace(made.info, meta={**made.info.meta, "recalibration": meta}))
 
     def save(self, path: Any) -> Any:
@@ -244,6 +243,19 @@ class Recalibrator:
         from calibrant.recalibration.modules import to_onnx
 
         return to_onnx(self, path, kind=kind, output=output, dtype=dtype)
+
+    def _step(self, predictions: Given) -> dict[str, Any]:
+        """What is said of the predictions that come out: what was done to them, and what is known of it."""
+        return {
+            "method": self.spec,
+            "injective": self.injective and self._exact(predictions),
+            "accuracy_preserving": self.accuracy_preserving,
+            "several": len(self.found.maps) > 1,
+        }
+
+    def _exact(self, predictions: Any) -> bool:
+        """Whether the map sees the prediction itself, and not the Gaussian that stands for a mixture or samples."""
+        return predictions.task != "regression" or (predictions.kind == "gaussian" and predictions.members == 1)
 
     # -------------------------------------------------------------------------------- for methods
     def _fitted(self, predictions: Any, threads: int | None) -> Fitted:
@@ -316,5 +328,17 @@ class Recalibrator:
             )
 
 
+def chained(predictions: Given, step: dict[str, Any], fitted_on: str) -> dict[str, Any]:
+    """The meta of recalibrated predictions: every step that led to them, and what is known of all together."""
+    steps = [*predictions.info.meta.get("recalibration", {}).get("steps", []), step]
+    return {
+        "method": ", then ".join(each["method"] for each in steps),
+        "injective": all(each["injective"] and not each["several"] for each in steps),
+        "accuracy_preserving": all(each["accuracy_preserving"] for each in steps),
+        "fitted_on": fitted_on,
+        "steps": steps,
+    }
+
+
 def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)

@@ -1,9 +1,9 @@
 """What maps of class predictions see: logarithms of probabilities, labels, and the share that each row has.
 
 One gauge: whether logits, log-probabilities or probabilities were given, a map acts on ℓ = log softmax(logits), so that
-all three give the same fit. What is less than the smallest normal number of single precision, 2⁻¹²⁶, counts as that:
-then it does not matter either in which precision probabilities were kept. Judged answers are two classes, wrong (0) and
-right (1).
+all three give the same fit. What is less than 2⁻¹⁰²² counts as that; of probabilities what is less than 2⁻¹²⁶, the
+smallest normal number of single precision, for it does not matter then in which precision they were kept.
+Judged answers are two classes, wrong (0) and right (1).
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from calibrant.predictions.judged import Judged
 from calibrant.recalibration.base import Fitted, Map, Recalibrator
 from calibrant.recalibration.report import Fit
 
-FLOOR = -126.0 * float(np.log(2.0))
+FLOOR = -1022.0 * float(np.log(2.0))
+PROBS_FLOOR = -126.0 * float(np.log(2.0))
+"""Of probabilities: smaller ones are 0 in single precision, or nearly so."""
 BLOCK = 1 << 20
 """Scores that are widened at a time."""
 
@@ -65,6 +67,11 @@ def _block_rows(predictions: Classification) -> int:
     return max(1, BLOCK // (predictions.members * predictions.classes))
 
 
+def floor_of(kind: str) -> float:
+    """The least log-probability that scores of a kind tell apart."""
+    return PROBS_FLOOR if kind == "probs" else FLOOR
+
+
 def log_blocks(predictions: Classification, member: int = 0) -> Iterator[tuple[int, np.ndarray]]:
     """(first row, ℓ (n, C) in float64) of one member, some rows at a time; what is no prediction is refused."""
     step = max(1, BLOCK // predictions.classes)
@@ -72,7 +79,7 @@ def log_blocks(predictions: Classification, member: int = 0) -> Iterator[tuple[i
         block = predictions.scores[member : member + 1, start : start + step]
         wide = two_classes(block[..., 0], predictions.kind) if block.shape[-1] == 1 else block
         check_scores(wide, predictions.kind, start)
-        yield start, np.maximum(log_softmax(as_logits(block, predictions.kind)[0], axis=-1), FLOOR)
+        yield start, np.maximum(log_softmax(as_logits(block, predictions.kind)[0], axis=-1), floor_of(predictions.kind))
 
 
 def as_classes(predictions: Classification | Judged) -> Classification:

@@ -13,13 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 
 from calibrant.errors import CalibrantWarning, UsageError
 from calibrant.kernels.philox import words
 from calibrant.kernels.resampling import FOLDS
 from calibrant.predictions import Classification, Judged
 from calibrant.predictions.base import Note
-from calibrant.recalibration.base import Given, Recalibrator
+from calibrant.recalibration.base import Given, Recalibrator, chained
+from calibrant.recalibration.class_rows import as_logits
 from calibrant.recalibration.methods import recalibrator
 
 
@@ -80,24 +82,30 @@ def _fitted(part: Given, method: Any, threads: int | None) -> Recalibrator:
 
 def _meta(predictions: Given, made: list[Recalibrator]) -> dict[str, Any]:
     """What is said of the predictions: several maps at work are not one injective map."""
-    return {
+    step = {
         "method": " or ".join(dict.fromkeys(each.spec for each in made)),
         "injective": False,
-        "members": made[0].members,
         "accuracy_preserving": all(each.accuracy_preserving for each in made),
-        "cross_fitted": len(made),
-        "fitted_on": predictions.name,
+        "several": True,
     }
+    return chained(predictions, step, predictions.name) | {"cross_fitted": len(made)}
 
 
 def folds_of(predictions: Given, folds: int, seed: int, units: str | None = None) -> np.ndarray:
     """The fold (N,) of each row."""
     codes = None if units is None else np.unique(predictions.column(units), return_inverse=True)[1].ravel()
     most = predictions.n if codes is None else int(codes.max()) + 1
+    if most < 2:
+        what = "rows" if codes is None else "units"
+        do = "give rows to apply it to, or more of them"
+        raise UsageError("folds", expected=f"at least 2 {what} to deal out", came=f"there is {most}", do=do)
     if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or not 2 <= folds <= most:
         what = "rows" if codes is None else "units"
         raise UsageError(
-            "folds", expected=f"a whole number from 2 to {most}, the {what}", came=f"got {folds}", do="5 is usual"
+            "folds",
+            expected=f"a whole number from 2 to {most}, the {what}",
+            came=f"got {folds}",
+            do="5 is usual, fewer of few",
         )
     if codes is not None:
         return _dealt(np.zeros(most, np.int64), folds, seed)[codes]
@@ -119,8 +127,10 @@ def _dealt(strata: np.ndarray, folds: int, seed: int) -> np.ndarray:
     return fold
 
 
+# ------------------------------------------------------------------------------------------------- joining
 def _joined(parts: list[Any]) -> Any:
     """The rows of several as one, each kind of predictions by its arrays; what is known of rows is put back after."""
+    parts = _alike(parts)
     first = parts[0]
     rows = {"scores": 1, "confidence": 1, "mean": 1, "std": 1, "samples": 1, "quantiles": 0}
     rows |= {"labels": 0, "label_probs": 0, "correct": 0, "y": 0}
@@ -130,3 +140,34 @@ def _joined(parts: list[Any]) -> Any:
             arrays[key] = np.concatenate([getattr(part, key) for part in parts], axis=axis)
     n = sum(part.n for part in parts)
     return replace(first, info=replace(first.info, n=n, ids=None, weights=None, columns={}), **arrays)
+
+
+def _alike(parts: list[Any]) -> list[Any]:
+    """Predictions of one make: folds may have chosen methods whose predictions differ in kind, or in members."""
+    if len({_make(part) for part in parts}) == 1:
+        return parts
+    if isinstance(parts[0], Classification):
+        return [_as_log_probs(part.average()) for part in parts]
+    if isinstance(parts[0], Judged):
+        return [part.average() for part in parts]
+    if any(part.quantiles is not None for part in parts):
+        raise UsageError(
+            "cross_fit",
+            expected="methods whose predictions are of one kind",
+            came=f"folds have {', '.join(sorted({part.kind for part in parts}))}",
+            do="leave 'levels' out of the candidates, or try it alone",
+        )
+    return [part if part.kind == "gaussian" and part.members == 1 else part.moment_matched() for part in parts]
+
+
+def _make(part: Any) -> tuple[Any, ...]:
+    """What must agree for rows to be put together."""
+    arrays = [getattr(part, key, None) for key in ("scores", "confidence", "mean", "samples")]
+    shapes = [None if array is None else (array.shape[0], *array.shape[2:]) for array in arrays]
+    levels = getattr(part, "levels", None)
+    return (getattr(part, "kind", ""), *shapes, None if levels is None else tuple(levels))
+
+
+def _as_log_probs(part: Classification) -> Classification:
+    logs = log_softmax(as_logits(part.scores, part.kind), axis=-1)
+    return replace(part, kind="log_probs", scores=logs)

@@ -192,7 +192,7 @@ class IsotonicLevels(Recalibrator):
     map_class = LevelsMap
     promises_accuracy = False
     members: str = option("average", "members are recalibrated as one mixture", choices=("average",))
-    levels: int = option(199, "evenly spaced levels of the quantiles that come out: 0.005, 0.01, …", at_least=1)
+    levels: int = option(199, "evenly spaced levels of what comes out; quantiles keep theirs", at_least=1)
 
     def _fitted(self, predictions: Any, threads: int | None) -> Fitted:
         shares = _shares(predictions)
@@ -203,7 +203,7 @@ class IsotonicLevels(Recalibrator):
         inside = np.clip(low, REACH, 1.0 - REACH)
         seen = Observed.of(np.where(low == high, inside, low), np.where(low == high, inside, high), shares)
         found = seen.map()
-        asked = found.inverse(self._levels())
+        asked = found.inverse(self._levels(predictions))
         short = far.any() and (asked[0] <= REACH or asked[-1] >= 1.0 - REACH)
         fit = Fit(
             n=predictions.n,
@@ -218,14 +218,17 @@ class IsotonicLevels(Recalibrator):
 
     def _transformed(self, predictions: Any) -> Any:
         found: Any = self.found.maps[0]
-        at = self._levels()
+        at = self._levels(predictions)
         values = quantiles_at(self._whole(predictions), found.inverse(at))
         return replace(
             predictions, kind="quantiles", mean=None, std=None, samples=None, member_names=None, quantiles=values,
             levels=at,
         )  # fmt: skip
 
-    def _levels(self) -> np.ndarray:
+    def _levels(self, predictions: Regression) -> np.ndarray:
+        """Those of quantiles that are given, so that scores at them can be compared; else evenly spaced ones."""
+        if predictions.levels is not None:
+            return predictions.levels
         return np.arange(1, self.levels + 1) / (self.levels + 1)
 
     def _whole(self, predictions: Regression) -> Regression:
@@ -241,11 +244,11 @@ class IsotonicLevels(Recalibrator):
             told = f"{n} rows are few: R moves by 1/{n} at each of them"
             said += (("few-rows", f"{told}; a method with few parameters, variance scaling, needs fewer"),)
         if predictions.mean is None:
-            known, at = known_levels(predictions), found.inverse(self._levels())
+            known, at = known_levels(predictions), found.inverse(self._levels(predictions))
             out = int(((at < known[0]) | (at > known[-1])).sum())
-            if out > CUT_OFF * self.levels:
+            if out > CUT_OFF * len(at):
                 what = "sample" if predictions.samples is not None else "quantile"
-                told = f"{out} of {self.levels} levels lie beyond the outermost {what} and end at it"
+                told = f"{out} of {len(at)} levels lie beyond the outermost {what} and end at it"
                 said += (("levels-cut-off", f"{told}: the tails are too short; give predictions with a wider reach"),)
         return said
 

@@ -46,6 +46,16 @@ def method_class(name: str) -> type[Recalibrator]:
 def recalibrator(text: str) -> Recalibrator:
     """The method, not yet fitted, that is written as "temperature" or "ets(loss=brier,members=each)"."""
     name = text.partition("(")[0].strip()
+    if "(" in text and not text.rstrip().endswith(")"):
+        do = "write for example ets(loss=brier)"
+        raise UsageError("method", expected="NAME or NAME(option=value,…)", came=f"got {show(text)}", do=do)
+    if name == "auto":
+        raise UsageError(
+            "method",
+            expected="a method of recalibration",
+            came="auto stands for a choice of them",
+            do="use it in recalibrate, or fit what cal.choose(predictions).best names",
+        )
     method = method_class(name)
     options: dict[str, Any] = options_of(text, _Entry(name, method))
     return method(**options)

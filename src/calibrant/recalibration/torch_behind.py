@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from calibrant.recalibration.class_rows import FLOOR
+from calibrant.recalibration.class_rows import floor_of
 from calibrant.recalibration.torch_maps import TorchMap
 
 
@@ -27,7 +27,7 @@ class Behind(nn.Module):  # type: ignore[misc]
         if self.kind == "probs":
             wide = torch.log(torch.clamp(wide, min=torch.finfo(wide.dtype).tiny))
         logs = torch.log_softmax(wide, dim=-1)
-        made = found(torch.clamp(logs, min=FLOOR) if found.floored else logs)
+        made = found(torch.clamp(logs, min=floor_of(self.kind)) if found.floored else logs)
         if found.kind != self.output:
             made = torch.log(made) if self.output == "log_probs" else torch.exp(made)
         return made.to(scores.dtype)
