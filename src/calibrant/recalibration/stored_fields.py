@@ -11,7 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import show
+from calibrant.errors import CalibrantError, show
+
+UNREADABLE = (
+    CalibrantError, OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError, RecursionError
+)  # fmt: skip
+"""What reading may end in when a file is not what it should be."""
 
 
 def number(value: Any, name: str) -> float:

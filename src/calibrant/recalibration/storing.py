@@ -12,20 +12,16 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from calibrant.errors import CalibrantError, FileError, UsageError, plain, show
+from calibrant.errors import FileError, UsageError, plain, show
 from calibrant.predictions.files.stores import npz_store
 from calibrant.predictions.files.writing import atomic_write
 from calibrant.recalibration.base import Fitted, Map, Recalibrator
 from calibrant.recalibration.report import Fit
-from calibrant.recalibration.stored_fields import text, texts, whole
+from calibrant.recalibration.stored_fields import UNREADABLE, text, texts, whole
 
 SCHEMA = 1
 KIND = "recalibrator"
 DO = "give a file that `save` or `calibrant recalibrate --save` wrote"
-UNREADABLE = (
-    CalibrantError, OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError, RecursionError
-)  # fmt: skip
-"""What reading may end in when a file is not what it should be."""
 ARRAY = re.compile(r"map(0|[1-9][0-9]{0,4})\.(\w+)", re.ASCII)
 """How the arrays of maps are called in .npz."""
 SUM = 1e-6
