@@ -13,7 +13,7 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
-from calibrant.errors import CalibrantWarning, LabelsError, ShapeError, UsageError, show
+from calibrant.errors import CalibrantWarning, LabelsError, ShapeError, UsageError, did_you_mean, show
 from calibrant.predictions import Classification, Judged, Regression
 from calibrant.predictions.base import Note
 from calibrant.recalibration.report import Fit
@@ -121,7 +121,9 @@ class Recalibrator:
             if known.default is not None:
                 wide = float(value) if isinstance(known.default, float) and type(value) is int else value
                 typed = type(wide) is type(known.default)
-                setattr(self, known.name, known.parse(str(wide) if typed else repr(value), self.name))
+                parsed = known.parse(str(wide) if typed else repr(value), self.name)
+                if type(value) is not type(parsed) or value != parsed:  # scikit-learn's clone wants the very object
+                    setattr(self, known.name, parsed)
 
     # ------------------------------------------------------------------------------------- facts
     @classmethod
@@ -133,6 +135,24 @@ class Recalibrator:
     def options(self) -> dict[str, Value]:
         """The options by name, as they are set."""
         return {known.name: getattr(self, known.name) for known in self.options_known()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Value]:
+        """The options by name, as scikit-learn asks for them: to clone, and to tune with `method__bins`."""
+        return self.options()
+
+    def set_params(self, **params: Any) -> Self:
+        """Set options by name, all or none; what was fitted under others is forgotten."""
+        options: dict[str, Any] = self.options()
+        for name in (name for name in params if name not in options):
+            raise UsageError(
+                self.name, expected="an option of it", came=f"got {show(name)}", do=did_you_mean(name, options)
+            )
+        fresh = type(self)(**(options | params))
+        if params:
+            for name, value in fresh.options().items():
+                setattr(self, name, value)
+            self.fitted = None
+        return self
 
     @property
     def spec(self) -> str:
