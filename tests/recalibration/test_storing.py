@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import calibrant as cal
 from calibrant.errors import CalibrantWarning, FileError
 from calibrant.recalibration import load, recalibrator
+from calibrant.recalibration.base import Map
 
 CLASSES = 4
 
@@ -159,6 +161,22 @@ def test_judged_answers_have_two_columns(tmp_path):
     assert load(path).found.classes is None
     path.write_text(json.dumps(put(data, "maps.0", {"slopes": [1.0] * 3, "intercepts": [0.0] * 3})))
     refused(path)
+
+
+@dataclass(frozen=True)
+class Smoothing(Map):
+    """A map whose annotations are classes, as in a module without postponed ones."""
+
+    weight: float
+
+
+Smoothing.__dataclass_fields__["weight"].type = float
+
+
+def test_annotations_may_be_classes():
+    assert Smoothing.restored({"weight": 1}) == Smoothing(1.0)
+    with pytest.raises(ValueError, match="not a number"):
+        Smoothing.restored({"weight": True})
 
 
 @pytest.mark.parametrize("spec", ["temperature(members=each)", "member_temperatures", "vector(members=each)", "none"])

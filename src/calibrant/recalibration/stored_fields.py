@@ -21,7 +21,7 @@ UNREADABLE = (
 
 def number(value: Any, name: str) -> float:
     """A finite number; true and false are none."""
-    if type(value) not in (int, float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name} is {show(value)}, not a number")
     return float(value)
 
@@ -70,10 +70,11 @@ def texts(value: Any, name: str, count: int | None = None) -> tuple[str, ...]:
 
 
 KINDS: dict[Any, Callable[[Any, str], Any]] = {
-    "float": number,
-    "int": whole,
-    "bool": truth,
-    "str": text,
-    "np.ndarray": array,
+    float: number,
+    int: whole,
+    bool: truth,
+    str: text,
+    np.ndarray: array,
 }
-"""How fields are checked, by their annotation."""
+KINDS |= {"np.ndarray": array} | {kind.__name__: check for kind, check in KINDS.items()}
+"""How fields are checked, by their annotation, which is a text or a class."""
