@@ -91,3 +91,14 @@ def test_bad_input_is_one_line_and_exit_code_2(files, run_here, monkeypatch, arg
     assert said in done.err
     assert len(done.err.strip().splitlines()) == 1
     assert {path: path.read_bytes() for path in files.iterdir()} == before
+
+
+def test_an_input_under_another_name_is_not_written_over(files, run_here, monkeypatch):
+    monkeypatch.chdir(files)
+    before = (files / "test.npz").read_bytes()
+    (files / "link.npz").symlink_to("test.npz")
+    for name in (f"../{files.name}/test.npz", "link.npz"):
+        done = run_here("conformal", "--fit", "val.npz", "--apply", "test.npz", "--method", "lac", "-o", name)
+        assert done.code == 2
+        assert "is read too" in done.err
+    assert (files / "test.npz").read_bytes() == before

@@ -210,6 +210,57 @@ def test_files_that_are_none_are_refused(tmp_path):
         made.save(tmp_path / "odd.npz")
 
 
+@pytest.mark.parametrize(
+    ("method", "key", "value"),
+    [
+        ("split", "rows", math.inf),  # 1e400 is read as such
+        ("split", "rows", 10.5),
+        ("split", "rows", True),
+        ("split", "rows", 0),
+        ("split", "threshold", "1.5"),
+        ("split", "threshold", math.inf),
+        ("split", "threshold", True),
+        ("split", "levels", [0.1, 0.9]),
+        ("split", "levels", []),
+        ("split", "classes", 5),
+        ("split", "method", "lots"),
+        ("split", "fitted_on", 3),
+        ("split", "notes", ["ab"]),
+        ("split", "notes", [["a", 3]]),
+        ("cqr", "levels", [None, None]),
+        ("cqr", "levels", [0.1, None]),
+        ("cqr", "levels", [0.9, 0.1]),
+        ("cqr", "levels", [0.1, 9.0]),
+        ("lac", "classes", None),
+        ("lac", "classes", 5.0),
+        ("lac", "class_names", "abcde"),
+        ("lac", "class_names", ["a"]),
+        ("lac", "options", {"penalty": 10**400}),
+    ],
+)
+def test_numbers_of_a_file_that_cannot_be_are_refused(method, key, value, tmp_path):
+    path = conformal(method, 0.9).fit(rows_for(method)).save(tmp_path / "made.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    with pytest.raises(CalibrantError, match="expected a fitted conformal method") as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_absolute_scores_need_no_spread():
+    """Rows whose samples are all equal, and single samples, have a mean: |y − μ| asks for no more."""
+    rng = np.random.default_rng(0)
+    samples, y = rng.normal(size=(10, 60)), rng.normal(size=60)
+    samples[:, 7] = 0.5
+    rows = cal.Regression.from_samples(samples, y)
+    made = cal.SplitConformal(level=0.8).fit(rows)
+    assert made.threshold == pytest.approx(np.sort(np.abs(y - samples.mean(axis=0)))[48])
+    assert made.predict(rows).upper[7] == 0.5 + made.threshold
+    one = cal.SplitConformal(level=0.8).fit(cal.Regression.from_samples(samples[:1], y))
+    assert one.threshold == np.sort(np.abs(y - samples[0]))[48]
+    with pytest.raises(CalibrantError):
+        cal.SplitConformal(score="scaled").fit(rows)
+
+
 # --------------------------------------------------------------------------------------------- few rows
 @pytest.mark.parametrize("method", METHODS)
 def test_too_few_rows_cover_everything_and_say_so(method, tmp_path):

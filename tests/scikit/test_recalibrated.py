@@ -28,7 +28,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import calibrant as cal
 from calibrant.errors import CalibrantWarning, UsageError
-from calibrant.recalibration import TemperatureScaling
+from calibrant.recalibration import HistogramBinning, TemperatureScaling
+from calibrant.recalibration.methods import METHODS, method_class
 from calibrant.sklearn import Recalibrated
 
 
@@ -235,6 +236,58 @@ def test_methods_are_chosen_by_grid_search():
     X, y = rows(300)
     search = GridSearchCV(Recalibrated(GaussianNB()), {"method": ["temperature", "temperature(members=each)"]}, cv=2)
     assert search.fit(X, y).best_params_["method"].startswith("temperature")
+
+
+def test_methods_and_their_options_are_tuned():
+    X, y = rows(400)
+    made = Recalibrated(GaussianNB(), HistogramBinning())
+    assert made.get_params()["method__bins"] == HistogramBinning().bins
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrantWarning)
+        search = GridSearchCV(made, {"method__bins": [2, 5]}, cv=2, scoring="neg_brier_score").fit(X, y)
+        several = GridSearchCV(made, {"method": ["ets", HistogramBinning(bins=3), TemperatureScaling()]}, cv=2)
+        several.fit(X, y)
+    bins = search.best_params_["method__bins"]
+    assert bins in (2, 5)
+    assert search.best_estimator_.recalibrators_[0].bins == bins
+    assert len(several.cv_results_["params"]) == 3
+    assert made.method.bins == HistogramBinning().bins  # what was given stays as it was
+    assert "HistogramBinning" in repr(made)
+    assert "HistogramBinning" in made._repr_html_()
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_methods_are_cloned_with_their_options(name):
+    """Numbers that Python does not keep once only, too: scikit-learn wants the very objects back."""
+    method = method_class(name)
+    given = {"bins": 1017, "off_diagonal": 0.123, "levels": 1017, "seed": 1017}
+    made = method(**{key: value for key, value in given.items() if key in method().options()})
+    copy = clone(made)
+    assert type(copy) is method
+    assert copy is not made
+    assert copy.options() == made.options()
+
+
+def test_set_options_forget_the_fit():
+    X, y = rows(300)
+    made = TemperatureScaling().fit(cal.Classification.from_sklearn(GaussianNB().fit(X, y), X, y))
+    assert made.set_params() is made
+    assert clone(made).fitted is None
+    with pytest.raises(UsageError, match=r"temperature: expected an option of it, but got 'member'; did you mean"):
+        made.set_params(member="each")
+    with pytest.raises(UsageError, match="members"):
+        made.set_params(members="some")
+    assert made.members == "average"
+    assert made.fitted is not None
+    made.set_params(members="each")
+    assert made.get_params() == made.options() == {**TemperatureScaling().options(), "members": "each"}
+    assert made.fitted is None
+
+
+def test_only_methods_for_classes_are_listed():
+    with pytest.raises(UsageError, match="choose from") as caught:
+        Recalibrated(GaussianNB(), "xyzzy").fit(*rows(60))
+    assert "variance" not in str(caught.value)
 
 
 # ----------------------------------------------------------------------------- without scikit-learn

@@ -9,7 +9,9 @@ import pytest
 from sklearn.datasets import make_regression
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, LinearRegression
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import calibrant as cal
@@ -69,6 +71,53 @@ def test_frozen_regressors_and_weights():
 def test_regressors_without_a_spread_are_refused():
     with pytest.raises(UsageError, match="LinearRegression has no return_std"):
         RecalibratedRegressor(LinearRegression()).fit(*rows())
+
+
+@NEEDED
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda base: make_pipeline(StandardScaler(), base),
+        lambda base: GridSearchCV(base, {"alpha_1": [1e-6, 1e-3]}, cv=2),
+        lambda base: GridSearchCV(make_pipeline(StandardScaler(), base), {"bayesianridge__alpha_1": [1e-6]}, cv=2),
+        lambda base: make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), base)),
+    ],
+    ids=["pipeline", "search", "search of a pipeline", "pipeline of a pipeline"],
+)
+def test_pipelines_and_searches_have_a_spread(around):
+    """As they are, frozen, and with the factor of what they predict out of fold."""
+    X, y = rows(60)
+    made = RecalibratedRegressor(around(BayesianRidge()), cv=KFold(3)).fit(X, y)
+    mean, std = made.predict(X, return_std=True)
+    whole = around(BayesianRidge()).fit(X, y)
+    before = getattr(whole, "best_estimator_", whole).predict(X, return_std=True)[1]
+    np.testing.assert_allclose(mean, whole.predict(X))
+    np.testing.assert_allclose(std / before, made.recalibrator_.parameters()[0]["factor"], rtol=1e-6)
+    frozen = RecalibratedRegressor(FrozenEstimator(whole)).fit(X, y)
+    assert (frozen.predict(X, return_std=True)[1] > 0).all()
+
+
+@NEEDED
+@pytest.mark.parametrize("around", [lambda base: make_pipeline(StandardScaler(), base), lambda base: base])
+def test_what_has_no_spread_is_refused_wherever_it_stands(around):
+    with pytest.raises(UsageError, match="LinearRegression has no return_std"):
+        RecalibratedRegressor(around(LinearRegression())).fit(*rows(60))
+
+
+@pytest.mark.parametrize("method", ["levels", "levels(levels=9)"])
+def test_methods_without_a_standard_deviation_are_refused_in_fit(method):
+    with pytest.raises(UsageError, match="levels: expected a method whose predictions have a standard deviation"):
+        RecalibratedRegressor(BayesianRidge(), method).fit(*rows(60))
+
+
+def test_only_methods_for_numbers_are_listed():
+    with pytest.raises(UsageError, match="choose from") as caught:
+        RecalibratedRegressor(BayesianRidge(), "xyzzy").fit(*rows(60))
+    assert "variance" in str(caught.value)
+    assert "temperature" not in str(caught.value)
+    with pytest.raises(UsageError, match="a method for regression") as caught:
+        RecalibratedRegressor(BayesianRidge(), "temperatur").fit(*rows(60))
+    assert "did you mean" not in str(caught.value)
 
 
 def test_methods_for_classes_are_refused():

@@ -68,6 +68,17 @@ def test_options_and_signs():
     assert repr(scorer("ece( bins = 10 )")) == "scorer('ece(bins=10)')"
 
 
+def test_classes_have_their_names():
+    X, y = rows()
+    names = np.array(["aa", "bb", "cc"])[y]
+    model = GaussianNB().fit(X, names)
+    predictions = cal.Classification.from_sklearn(model, X, names)
+    assert scorer("ece(of=bb)")(model, X, names) == -cal.measure(predictions, ["ece(of=bb)"])["ece(of=bb)"]
+    some = names != "cc"
+    fewer = GaussianNB().fit(X[some], names[some])
+    assert np.isfinite(scorer("ece(of=cc)")(fewer, X, names))  # a label that the estimator never saw
+
+
 def test_a_label_that_is_missing_here_leaves_the_classes_as_they_are():
     X, y = rows()
     model, some = GaussianNB().fit(X, y), y != 2

@@ -90,7 +90,7 @@ def _check_output(output: str | None, *taken: str) -> None:
         raise UsageError(
             "--output", expected="a name that ends in .npz", came=f"got {show(output)}", do="write -o out.npz"
         )
-    if any(Path(output).absolute() == Path(file.partition("::")[0]).absolute() for file in taken):
+    if any(Path(output).resolve() == Path(file.partition("::")[0]).resolve() for file in taken):
         raise UsageError(
             "--output", expected="a file of its own", came=f"{show(output)} is read too", do="choose another"
         )

@@ -13,12 +13,11 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
-import numpy as np
-
-from calibrant.errors import CalibrantWarning, LabelsError, ShapeError, UsageError, show
+from calibrant.errors import CalibrantWarning, LabelsError, ShapeError, UsageError, did_you_mean, show
 from calibrant.predictions import Classification, Judged, Regression
 from calibrant.predictions.base import Note
 from calibrant.recalibration.report import Fit
+from calibrant.recalibration.stored_fields import KINDS
 from calibrant.registry.metric import Option, Value
 
 MEMBERS = ("average", "each")
@@ -64,12 +63,18 @@ class Map:
 
     @classmethod
     def restored(cls, parameters: dict[str, Any]) -> Self:
-        """The map of stored fields: lists become arrays again; a field too many or too few is a TypeError."""
-        made = {
-            key: np.asarray(value, np.float64) if isinstance(value, list) else value
-            for key, value in parameters.items()
-        }
-        return cls(**made)
+        """The map of stored fields, each checked by its annotation: lists become arrays again.
+
+        What cannot be is a ValueError, a field too many or too few too.
+        """
+        known = {item.name: KINDS[item.type] for item in dataclasses.fields(cls)}
+        if known.keys() != parameters.keys():
+            raise ValueError(f"fields {sorted(parameters)}, not {sorted(known)}")
+        return cls(**{name: check(parameters[name], name) for name, check in known.items()})
+
+    def is_for(self, classes: int) -> bool:
+        """Whether the sizes of its arrays are those of a map of so many classes."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,8 @@ class Recalibrator:
     map_class: ClassVar[type[Map]]
     promises_accuracy: ClassVar[bool]
     """Whether every map that this method returns leaves the predicted class (of numbers, the mean) as it is."""
+    together: ClassVar[bool] = False
+    """Whether all members are fitted together, and have one report."""
     members: str = option("average", "what is recalibrated of several members", choices=MEMBERS)
     fitted: Fitted | None = field(default=None, init=False, repr=False)
 
@@ -115,7 +122,9 @@ class Recalibrator:
             if known.default is not None:
                 wide = float(value) if isinstance(known.default, float) and type(value) is int else value
                 typed = type(wide) is type(known.default)
-                setattr(self, known.name, known.parse(str(wide) if typed else repr(value), self.name))
+                parsed = known.parse(str(wide) if typed else repr(value), self.name)
+                if type(value) is not type(parsed) or value != parsed:  # scikit-learn's clone wants the very object
+                    setattr(self, known.name, parsed)
 
     # ------------------------------------------------------------------------------------- facts
     @classmethod
@@ -127,6 +136,24 @@ class Recalibrator:
     def options(self) -> dict[str, Value]:
         """The options by name, as they are set."""
         return {known.name: getattr(self, known.name) for known in self.options_known()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Value]:
+        """The options by name, as scikit-learn asks for them: to clone, and to tune with `method__bins`."""
+        return self.options()
+
+    def set_params(self, **params: Any) -> Self:
+        """Set options by name, all or none; what was fitted under others is forgotten."""
+        options: dict[str, Any] = self.options()
+        for name in (name for name in params if name not in options):
+            raise UsageError(
+                self.name, expected="an option of it", came=f"got {show(name)}", do=did_you_mean(name, options)
+            )
+        fresh = type(self)(**(options | params))
+        if params:
+            for name, value in fresh.options().items():
+                setattr(self, name, value)
+            self.fitted = None
+        return self
 
     @property
     def spec(self) -> str:

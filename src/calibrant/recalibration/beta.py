@@ -54,6 +54,10 @@ class BetaMap(ClassMap):
         if numbers.ndim != 2 or not np.isfinite(numbers).all() or (numbers[:2] < 0).any() or self.form not in FORMS:
             raise ValueError("finite a, b and c for each class, a and b not below 0")
 
+    def is_for(self, classes: int) -> bool:
+        """Whether there is a curve for the second of two classes, or for each."""
+        return len(self.a) == (1 if classes == 2 else classes)
+
     @property
     def binary(self) -> bool:
         """Whether there are two classes."""

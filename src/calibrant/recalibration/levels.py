@@ -192,7 +192,9 @@ class IsotonicLevels(Recalibrator):
     map_class = LevelsMap
     promises_accuracy = False
     members: str = option("average", "members are recalibrated as one mixture", choices=("average",))
-    levels: int = option(199, "evenly spaced levels of what comes out; quantiles keep theirs", at_least=1)
+    levels: int = option(
+        199, "evenly spaced levels of what comes out; quantiles keep theirs", at_least=1, at_most=100_000
+    )
 
     def _fitted(self, predictions: Any, threads: int | None) -> Fitted:
         shares = _shares(predictions)

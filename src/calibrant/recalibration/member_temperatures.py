@@ -42,6 +42,7 @@ class MemberTemperatureScaling(TemperatureScaling):
     reference = "Gopal (2021), Why calibration error is wrong given model uncertainty, appendix G.1"
     map_class = TemperatureMap
     promises_accuracy = False
+    together = True
     members: str = option("each", "each member has a temperature: there is no other way", choices=("each",))
 
     @property

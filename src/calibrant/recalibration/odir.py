@@ -51,6 +51,10 @@ class FullMap(ClassMap):
         if not (np.isfinite(self.weights).all() and np.isfinite(self.intercepts).all()):
             raise ValueError("weights and intercepts that are numbers")
 
+    def is_for(self, classes: int) -> bool:
+        """Whether there is a row of weights for each class."""
+        return len(self.intercepts) == classes
+
     @staticmethod
     def features(logs: np.ndarray) -> np.ndarray:
         """x (n, C), of ℓ (n, C)."""

@@ -93,6 +93,10 @@ class OneVsRestMap(ClassMap):
         """The number of curves: 1 or the number of classes."""
         raise NotImplementedError
 
+    def is_for(self, classes: int) -> bool:
+        """Whether there is a curve for the second of two classes, or for each."""
+        return self.curves == len(curved_classes(classes))
+
     def curve(self, number: int, scores: np.ndarray) -> np.ndarray:
         """What one curve makes of scores (n,)."""
         raise NotImplementedError

@@ -69,6 +69,10 @@ class OrderPreservingMap(ClassMap):
         """The weights of the network, and the scale that it starts from."""
         return 1 + sum(array.size for array in (self.weights, self.offsets, self.outputs, self.biases))
 
+    def is_for(self, classes: int) -> bool:
+        """Whether there is a weight for each class."""
+        return len(self.weights) == classes
+
     def apply(self, logs: np.ndarray) -> np.ndarray:
         """log softmax(f(ℓ))."""
         order = np.argsort(-logs, axis=1, kind="stable")

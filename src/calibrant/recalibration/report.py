@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from calibrant.predictions.base import Note
+from calibrant.recalibration.stored_fields import number, text, texts, truth, whole
 
 UNMOVED = 1e-12
 """A loss that falls by less than this share of itself has not moved."""
@@ -67,9 +68,17 @@ class Fit:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Fit:
         """The report that `to_json` wrote; a loss that was not finite comes back as infinite."""
-        known = dict(data)
-        for key in ("before", "after"):
-            known[key] = math.inf if known[key] is None else float(known[key])
-        known["at_bound"] = tuple(known["at_bound"])
-        known["said"] = tuple((code, message) for code, message in known["said"])
-        return cls(**known)
+        if data.keys() != {item.name for item in fields(cls)}:
+            raise ValueError(f"a report with {sorted(data)}")
+        losses = [math.inf if data[key] is None else number(data[key], key) for key in ("before", "after")]
+        counts = {key: whole(data[key], key) for key in ("n", "iterations", "passes", "left_out")}
+        return cls(
+            **counts,
+            loss=text(data["loss"], "loss"),
+            before=losses[0],
+            after=losses[1],
+            converged=truth(data["converged"], "converged"),
+            gradient=None if data["gradient"] is None else number(data["gradient"], "gradient"),
+            at_bound=texts(data["at_bound"], "at_bound"),
+            said=tuple((code, message) for code, message in (texts(pair, "said", 2) for pair in data["said"])),
+        )

@@ -128,11 +128,17 @@ class SplineMap(OneVsRestMap):
         pieces = (*cut(self.scores, self.sizes), *cut(self.fractiles, self.sizes))
         if not all((np.diff(piece) > 0).all() for piece in pieces):
             raise ValueError("scores or fractiles that do not rise")
+        if self.fractiles.min() < 0.0 or self.fractiles.max() > 1.0:
+            raise ValueError("fractiles that are not between 0 and 1")
 
     @property
     def curves(self) -> int:
         """The number of curves."""
         return len(self.sizes)
+
+    def is_for(self, classes: int) -> bool:
+        """Whether there is one curve of the predicted class, or those of a map of each class."""
+        return self.curves == 1 if self.of == "top" else super().is_for(classes)
 
     @property
     def n_parameters(self) -> int:

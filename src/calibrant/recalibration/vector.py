@@ -29,6 +29,10 @@ class VectorMap(ClassMap):
             if each.ndim != 1 or each.shape != self.slopes.shape or not np.isfinite(each).all():
                 raise ValueError("a slope and an intercept for each class")
 
+    def is_for(self, classes: int) -> bool:
+        """Whether there is a slope for each class."""
+        return len(self.slopes) == classes
+
     def apply(self, logs: np.ndarray) -> np.ndarray:
         """log softmax(w∘ℓ + b)."""
         return log_softmax(logs * self.slopes + self.intercepts, axis=-1)

@@ -12,16 +12,20 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Bunch, check_array
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from calibrant.errors import UsageError, show
+from calibrant.errors import UsageError, did_you_mean, show
 from calibrant.predictions import Classification, Regression
 from calibrant.recalibration.base import Recalibrator
-from calibrant.recalibration.methods import methods_for, recalibrator
+from calibrant.recalibration.methods import METHODS, methods_for, recalibrator
 
 
 def unfitted(method: Any, task: str) -> Recalibrator:
     """A copy of the method that is not fitted; one for another task is refused."""
+    listed = methods_for(task)
+    do = f"choose from {', '.join(listed)}"
+    if isinstance(method, str) and _name(method) not in METHODS:
+        hint = did_you_mean(_name(method), listed)
+        raise UsageError("method", expected=f"a method for {task}", came=f"got {show(_name(method))}", do=hint)
     known = recalibrator(method) if isinstance(method, str) else method
-    do = f"choose from {', '.join(methods_for(task))}"
     if not isinstance(known, Recalibrator):
         came = f"got {type(known).__name__}"
         raise UsageError("method", expected="a method as text, or a Recalibrator", came=came, do=do)
@@ -32,9 +36,18 @@ def unfitted(method: Any, task: str) -> Recalibrator:
     return type(known)(**options)
 
 
+def is_auto(method: Any) -> bool:
+    """Whether the method is to be chosen."""
+    return isinstance(method, str) and method.strip() == "auto"
+
+
+def _name(method: str) -> str:
+    return method.partition("(")[0].strip()
+
+
 def fitted_method(method: Any, predictions: Classification | Regression) -> Recalibrator:
     """The method, fitted to predictions; "auto" is the one with the best cross-validated score."""
-    if isinstance(method, str) and method.strip() == "auto":
+    if is_auto(method):
         from calibrant.evaluation.choice import fitted
 
         return fitted(predictions, "auto")[0]

@@ -17,7 +17,18 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight,
 from calibrant.errors import UsageError
 from calibrant.predictions.regression import Regression
 from calibrant.recalibration.base import Recalibrator
-from calibrant.sklearn.fitting import fitted_method, folds_of, keep_features, refuse_nothing, routed, router_of
+from calibrant.recalibration.gaussian_rows import SpreadMap
+from calibrant.recalibration.identity import IdentityMap
+from calibrant.sklearn.fitting import (
+    fitted_method,
+    folds_of,
+    is_auto,
+    keep_features,
+    refuse_nothing,
+    routed,
+    router_of,
+    unfitted,
+)
 
 
 class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,6 +64,8 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         y = column_or_1d(y, warn=True, dtype=np.float64)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
+        if not is_auto(self.method):
+            _refuse_without_std(unfitted(self.method, "regression"))
         given = routed(self, sample_weight, fit_params)
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_, rows = self.estimator, np.arange(len(y))
@@ -63,6 +76,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         weights = None if sample_weight is None else sample_weight[rows]
         mean, std = made
         self.recalibrator_ = fitted_method(self.method, Regression.from_gaussian(mean, std, y[rows], weights=weights))
+        _refuse_without_std(self.recalibrator_)
         keep_features(self, self.estimator_)
         return self
 
@@ -80,13 +94,6 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         if not return_std:
             return self.estimator_.predict(X)
         after = self.recalibrator_.transform(Regression.from_gaussian(*_spread(self.estimator_, X)))
-        if after.kind != "gaussian":
-            raise UsageError(
-                f"RecalibratedRegressor: {self.recalibrator_.name}",
-                expected="a method whose predictions have a standard deviation",
-                came=f"they are {after.kind}",
-                do="use std or variance",
-            )
         return after.mean[0], after.std[0]
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -106,14 +113,29 @@ def _of_fold(estimator: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.
     return _spread(estimator.fit(_safe_indexing(X, train), y[train], **passed), _safe_indexing(X, test))
 
 
+def _refuse_without_std(method: Recalibrator) -> None:
+    """Refuse methods whose predictions are quantiles."""
+    if not issubclass(method.map_class, SpreadMap | IdentityMap):
+        raise UsageError(
+            f"RecalibratedRegressor: {method.name}",
+            expected="a method whose predictions have a standard deviation",
+            came="they are quantiles",
+            do="use std or variance",
+        )
+
+
 def _spread(estimator: Any, X: Any) -> np.ndarray:
-    """Mean and standard deviation (2, n)."""
-    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
-    if "return_std" not in signature(inner.predict).parameters:
+    """Mean and standard deviation (2, n), of pipelines by their last step and of searches by what they found."""
+    whole = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    whole = inner = getattr(whole, "best_estimator_", whole)
+    while hasattr(inner, "steps"):
+        inner = inner.steps[-1][1]
+    predict = getattr(inner, "predict", None)
+    if predict is None or "return_std" not in signature(predict).parameters:
         raise UsageError(
             "RecalibratedRegressor",
             expected="a regressor with predict(X, return_std=True)",
             came=f"that of {type(inner).__name__} has no return_std",
             do="use one that predicts its spread, such as BayesianRidge",
         )
-    return np.stack(inner.predict(X, return_std=True))
+    return np.stack(whole.predict(X, return_std=True))

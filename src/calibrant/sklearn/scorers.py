@@ -75,4 +75,4 @@ def _predictions(estimator: Any, X: Any, y: Any, weights: Any) -> Classification
     order = np.argsort(classes)
     labels = order[np.searchsorted(classes, values, sorter=order)]
     wide = np.hstack([probs, np.zeros((len(probs), len(strange)), probs.dtype)])
-    return Classification.from_probs(wide, labels, weights=weights, name=type(estimator).__name__)
+    return Classification.from_probs(wide, labels, classes=classes, weights=weights, name=type(estimator).__name__)

@@ -15,7 +15,7 @@ import numpy as np
 
 from calibrant.errors import UsageError, show
 from calibrant.predictions.base import Note
-from calibrant.predictions.regression import Regression
+from calibrant.predictions.regression import Regression, mean_and_variance
 from calibrant.recalibration.conformal.base import Conformal, chosen
 from calibrant.recalibration.conformal.results import Intervals
 from calibrant.recalibration.gaussian_rows import gaussian_of, one_gaussian
@@ -83,8 +83,11 @@ class SplitConformal(_Numbers):
         return "split" if self.score == "absolute" else "scaled"
 
     def _ends(self, predictions: Regression, known: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if self.score == "absolute" and predictions.kind != "quantiles":
+            mean = _centres(predictions)
+            return mean, mean, np.ones_like(mean)
         mean, std = (each[0].astype(np.float64) for each in gaussian_of(one_gaussian(predictions, "SplitConformal")))
-        return mean, mean, np.ones_like(mean) if self.score == "absolute" else std
+        return mean, mean, std
 
 
 @dataclass(eq=False, kw_only=True)
@@ -133,6 +136,12 @@ class ConformalQuantiles(_Numbers):
             columns.append(near)
         quantiles = np.asarray(predictions.quantiles, np.float64)
         return quantiles[:, columns[0]], quantiles[:, columns[1]], np.ones(predictions.n)
+
+
+def _centres(predictions: Regression) -> np.ndarray:
+    """The mean (n,) of members or samples, which need not differ."""
+    each = predictions.samples if predictions.mean is None else predictions.mean
+    return mean_and_variance(np.asarray(each))[0]
 
 
 def _levels(predictions: Regression) -> np.ndarray:

@@ -8,12 +8,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from calibrant.errors import CalibrantError, FileError, UsageError, plain, show
+from calibrant.errors import FileError, UsageError, plain, show
 from calibrant.predictions.base import Note
 from calibrant.predictions.files.writing import atomic_write
 from calibrant.recalibration.conformal.base import Calibrated, Conformal
 from calibrant.recalibration.conformal.classes import ConformalSets
 from calibrant.recalibration.conformal.numbers import ConformalQuantiles, SplitConformal
+from calibrant.recalibration.stored_fields import UNREADABLE, number, text, texts, whole
 
 SCHEMA = 1
 KIND = "conformal"
@@ -57,18 +58,41 @@ def from_json(data: dict[str, Any]) -> Conformal:
     if data["kind"] != KIND or data["schema"] != SCHEMA:
         raise ValueError(f"kind {data['kind']!r}, schema {data['schema']!r}")
     made = METHODS[data["method"]](**data["options"])
-    lower, upper = (None if level is None else float(level) for level in data["levels"])
+    lower, upper = _levels(data, made)
     made.fitted = Calibrated(
-        threshold=math.inf if data["threshold"] is None else float(data["threshold"]),
-        n=int(data["rows"]),
-        name=str(data["fitted_on"]),
-        classes=None if data["classes"] is None else int(data["classes"]),
-        class_names=None if data["class_names"] is None else tuple(map(str, data["class_names"])),
+        threshold=math.inf if data["threshold"] is None else number(data["threshold"], "threshold"),
+        n=whole(data["rows"], "rows", 1),
+        name=text(data["fitted_on"], "fitted_on"),
+        **_classes(data, made),
         lower=lower,
         upper=upper,
-        notes=tuple(Note(str(code), str(message)) for code, message in data["notes"]),
+        notes=tuple(Note(*texts(note, "notes", 2)) for note in data["notes"]),
     )
     return made
+
+
+def _levels(data: dict[str, Any], made: Conformal) -> tuple[float | None, float | None]:
+    """The levels on either side of the median that intervals of quantiles start from; other methods have none."""
+    lower, upper = data["levels"]
+    if not isinstance(made, ConformalQuantiles):
+        if (lower, upper) != (None, None):
+            raise ValueError(f"levels of {made.kind}")
+        return None, None
+    low, high = number(lower, "levels"), number(upper, "levels")
+    if not 0.0 < low < 0.5 < high < 1.0:
+        raise ValueError(f"levels {low:g} and {high:g}")
+    return low, high
+
+
+def _classes(data: dict[str, Any], made: Conformal) -> dict[str, Any]:
+    """The number of classes and their names, which sets alone have."""
+    classes, names = data["classes"], data["class_names"]
+    if not isinstance(made, ConformalSets):
+        if (classes, names) != (None, None):
+            raise ValueError(f"classes of {made.kind}")
+        return {}
+    count = whole(classes, "classes", 2)
+    return {"classes": count, "class_names": None if names is None else texts(names, "class_names", count)}
 
 
 def load(path: str | Path) -> Conformal:
@@ -76,7 +100,7 @@ def load(path: str | Path) -> Conformal:
     path = Path(path)
     try:
         return from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (CalibrantError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except UNREADABLE as error:
         reason = getattr(error, "strerror", None) or f"{type(error).__name__} {error}"
         came = f"it cannot be read as one ({plain(reason, 120)})"
         do = "give a file that `save` wrote"
