@@ -12,12 +12,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from calibrant.recalibration.beta import LN2
 from calibrant.recalibration.class_rows import FLOOR
 from calibrant.recalibration.networks_training import positive_tensor, softplus_tensor
-
-LN2 = float(np.log(2.0))
-ABOVE = 1e-12
-"""By how much a predicted class that a spline would lower stays above the next."""
+from calibrant.recalibration.one_vs_rest import cut
+from calibrant.recalibration.spline import ABOVE
 
 
 class TorchMap(nn.Module):  # type: ignore[misc]
@@ -207,10 +206,6 @@ def _filled(values: np.ndarray, width: int, by: float) -> np.ndarray:
     return np.append(values, np.full(width - len(values), by))
 
 
-def _cut(flat: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
-    return np.split(flat, np.cumsum(np.asarray(sizes).astype(np.int64))[:-1])
-
-
 class OneVsRest(TorchMap):
     """A curve for class 1 of two, or for each class; rows divided by their sums, uniform where these are 0."""
 
@@ -234,7 +229,7 @@ class Isotonic(OneVsRest):
 
     def __init__(self, found: Any) -> None:
         super().__init__()
-        self.curves = Curves(_cut(found.x, found.sizes), _cut(found.values, found.sizes), steps=False)
+        self.curves = Curves(cut(found.x, found.sizes), cut(found.values, found.sizes), steps=False)
 
 
 class Histogram(OneVsRest):
@@ -242,8 +237,8 @@ class Histogram(OneVsRest):
 
     def __init__(self, found: Any) -> None:
         super().__init__()
-        edges = [each[:-1] for each in _cut(found.edges, found.sizes)]
-        self.curves = Curves(edges, _cut(found.values, found.sizes), steps=True)
+        edges = [each[:-1] for each in cut(found.edges, found.sizes)]
+        self.curves = Curves(edges, cut(found.values, found.sizes), steps=True)
 
 
 class MulticlassIsotonic(TorchMap):
@@ -267,7 +262,7 @@ class SplineCurves(nn.Module):  # type: ignore[misc]
         from scipy.interpolate import CubicSpline
 
         super().__init__()
-        scores, fractiles = _cut(found.scores, found.sizes), _cut(found.fractiles, found.sizes)
+        scores, fractiles = cut(found.scores, found.sizes), cut(found.fractiles, found.sizes)
         self.fractiles = Curves(scores, fractiles, steps=False)
         self.pieces, self.gap, self.margin = found.values.shape[1] - 1, found.form == "gap", found.margin
         knots = np.linspace(0.0, 1.0, self.pieces + 1)
