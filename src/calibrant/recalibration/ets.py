@@ -31,8 +31,8 @@ class EnsembleTemperatureMap(ClassMap):
     It is the gradient by ℓ of w₁T·lse(ℓ/T) + w₂·lse(ℓ) + w₃·mean ℓ. Where w₁ + w₂ > 0 that function is strictly convex
     on the hyperplanes of constant Σℓ (the Hessian diag p − ppᵀ of lse is 0 along 1 alone), and the gradient of a
     strictly convex function takes no value twice: the map is injective. It then also rises with each ℓ_c within a row,
-    so that classes keep their order; where rounding would hide that, the predicted class stays above the others by a few
-    units in the last place. With w₃ = 1 it is constant.
+    so that classes keep their order; where rounding would hide that, the predicted class stays above the others by
+    a few units in the last place. With w₃ = 1 it is constant.
     """
 
     temperature: float

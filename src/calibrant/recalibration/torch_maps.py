@@ -186,7 +186,8 @@ class Curves(nn.Module):  # type: ignore[misc]
             return self.values[place] + 0.0 * scores  # a derivative, if one of 0
         at = torch.maximum(place - 1, self.first)
         made = self.values[at] + self.slopes[at] * torch.clamp(scores - self.x[at], min=0.0)
-        return torch.minimum(made, self.values[place])
+        start, end = self.values[at], self.values[place]
+        return torch.minimum(torch.maximum(made, torch.minimum(start, end)), torch.maximum(start, end))
 
     def _place(self, scores: torch.Tensor) -> torch.Tensor:
         """Behind the points that are below each score (of steps), or not above it, by halving."""
@@ -256,27 +257,16 @@ class MulticlassIsotonic(TorchMap):
 
 
 class SplineCurves(nn.Module):  # type: ignore[misc]
-    """The slope of a natural cubic spline at the fractile of a score, added to the score or not."""
+    """The slope of a spline over the rows of a score, added to the score or not."""
 
     def __init__(self, found: Any) -> None:
-        from scipy.interpolate import CubicSpline
-
         super().__init__()
-        scores, fractiles = cut(found.scores, found.sizes), cut(found.fractiles, found.sizes)
-        self.fractiles = Curves(scores, fractiles, steps=False)
-        self.pieces, self.gap, self.margin = found.values.shape[1] - 1, found.form == "gap", found.margin
-        knots = np.linspace(0.0, 1.0, self.pieces + 1)
-        whole = np.stack([CubicSpline(knots, values, bc_type="natural").c for values in found.values], axis=1)
-        for name, factor, part in (("square", 3.0, 0), ("line", 2.0, 1), ("level", 1.0, 2)):
-            self.register_buffer(name, torch.tensor(factor * whole[part].ravel()))
-        self.register_buffer("first", torch.arange(len(scores)) * self.pieces)
+        self.slopes = Curves(cut(found.scores, found.sizes), found.slopes, steps=False)
+        self.gap, self.margin = found.form == "gap", found.margin
 
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
         """What the curves make of scores (n, curves)."""
-        t = self.fractiles(scores)
-        piece = torch.clamp((t * self.pieces).floor().to(torch.int64), 0, self.pieces - 1)
-        on, at = t - piece.to(t.dtype) / self.pieces, self.first + piece
-        slope = (self.square[at] * on + self.line[at]) * on + self.level[at]
+        slope = self.slopes(scores)
         return torch.clamp(slope + scores if self.gap else slope, self.margin, 1.0 - self.margin)
 
 
