@@ -120,7 +120,7 @@ class LinearLoss:
     def held(self, found: Minimum) -> np.ndarray:
         """Which parameters only the ridge holds: those that a Newton step without it moves most.
 
-        Where they are many, each is moved alone, which is never further: those that are named are held by the ridge.
+        Where they are many, each is moved alone, as if the others were held: fewer are found so.
         """
         pull = RIDGE * (found.theta - self.identity)
         if self.few:
