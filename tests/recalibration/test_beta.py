@@ -171,3 +171,13 @@ def test_maps_that_cannot_be_are_refused():
     for wrong in ((-one, one, one, "abm"), (one, one, np.inf * one, "ab"), (one, one, one, "abc")):
         with pytest.raises(ValueError, match="a, b and c"):
             BetaMap(*wrong)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_where_one_half_is_kept_the_predicted_class_is(seed):
+    p, y = rows(0.6, 1.7, -1.1 * TWO, seed=seed)
+    made = recalibrator("beta(form=ab)").fit(of(p, y))
+    assert made.accuracy_preserving
+    near = 0.5 + np.arange(-50, 51) * 2.0**-53
+    logs = np.log(np.stack([1.0 - near, near], axis=1))
+    np.testing.assert_array_equal(made.found.maps[0].apply(logs).argmax(axis=1), logs.argmax(axis=1))

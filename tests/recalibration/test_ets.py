@@ -157,3 +157,49 @@ def test_real_networks(data_folder, network):
     assert made.report.after <= scaled.report.after + 1e-11
     assert before["nll"] - three["nll"] > 0.98 * (before["nll"] - one["nll"])
     assert three["accuracy"] == before["accuracy"]
+
+
+# -------------------------------------------------------------------------------------------- rounding
+@pytest.mark.parametrize("seed", range(6))
+def test_labels_that_are_all_one_class_settle(seed):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(200, 2)) * rng.choice([1, 5, 20])
+    made = fit(z, np.zeros(200, int))
+    assert made.converged
+    assert made.report.after <= made.report.before
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_the_gap_is_measured_in_the_unit_of_the_loss(unit):
+    rng = np.random.default_rng(0)
+    root, target = rng.normal(size=(5, 3)), np.array([0.5, 0.3, 0.2])
+    q = unit * root.T @ root
+
+    def at(w):
+        return float((w - target) @ q @ (w - target)) + unit, 2.0 * q @ (w - target), 2.0 * q
+
+    found = least_on_simplex(at, 3)
+    assert found.converged
+    np.testing.assert_allclose(found.weights, target, atol=1e-5)
+
+
+def test_no_corner_is_lower_than_what_is_found():
+    """A function whose Newton steps lead nowhere: its Hessian is not told."""
+
+    def at(w):
+        return float(abs(w[1] - 1.0)), np.zeros(3), np.eye(3)
+
+    found = least_on_simplex(at, 3)
+    np.testing.assert_array_equal(found.weights, [0.0, 1.0, 0.0])
+
+
+def test_the_predicted_class_outlives_rounding():
+    """Next to all the weight on guessing leaves differences that the digits of log-probabilities do not hold."""
+    found = EnsembleTemperatureMap(2.0, 1e-12, 0.0, 1.0 - 1e-12)
+    assert found.apply(np.log([[0.49999, 0.50001]])).argmax() == 1
+    logs = log_softmax(1e-3 * np.random.default_rng(0).normal(size=(500, 7)), axis=1)
+    for w in (1e-12, 1e-15, 1e-30):
+        after = EnsembleTemperatureMap(2.0, w, 0.0, 1.0 - w).apply(logs)
+        np.testing.assert_array_equal(after.argmax(axis=1), logs.argmax(axis=1))
+        np.testing.assert_array_equal(np.exp(after).argmax(axis=1), logs.argmax(axis=1))
+        np.testing.assert_allclose(np.exp(after).sum(axis=1), 1.0, atol=1e-13)

@@ -119,10 +119,36 @@ def test_many_parameters_end_where_few_do(spec, monkeypatch):
     z, y = problem(classes=6)
     few = recalibrator(spec).fit(of(z, y))
     monkeypatch.setattr("calibrant.recalibration.linear_maps.FEW", 0)
+    monkeypatch.setattr("calibrant.recalibration.linear_maps.WIDE", 0)
     many = recalibrator(spec).fit(of(z, y))
     assert many.converged
     assert many.report.iterations != few.report.iterations
     np.testing.assert_allclose(many.transform(of(z, y)).scores, few.transform(of(z, y)).scores, atol=1e-4)
+
+
+def test_many_classes_of_few_rows_settle():
+    """Two rows a class, in places none: next to nothing holds the slopes and intercepts of many classes."""
+    z, y = problem(n=400, classes=200)
+    with pytest.warns(CalibrantWarning) as seen:
+        made = recalibrator("vector").fit(of(z, y))
+    assert made.converged
+    assert made.report.iterations < 40
+    said = " ".join(str(each.message) for each in seen)
+    assert "no row" in said
+    assert "parameters that nothing holds but a ridge" in said
+
+
+def test_what_only_the_ridge_holds_is_told_of_many_parameters_too(monkeypatch):
+    z, y = problem(classes=6)
+    few = quiet("vector", of(z, z.argmax(axis=1)))
+    monkeypatch.setattr("calibrant.recalibration.linear_maps.FEW", 0)
+    monkeypatch.setattr("calibrant.recalibration.linear_maps.WIDE", 0)
+    assert "nothing holds" in few.report.at_bound[0]
+    assert "nothing holds" in quiet("vector", of(z, z.argmax(axis=1))).report.at_bound[0]
+    assert quiet("vector", of(z, y)).report.at_bound == ()
+    absent = quiet("vector", of(z[y != 2], y[y != 2])).report.at_bound
+    assert absent
+    assert "2" in absent[0]
 
 
 def test_newton_goes_to_the_minimum_from_afar():

@@ -35,16 +35,13 @@ def of(p, y=None, **known):
     return cal.Classification.from_probs(np.stack([1 - p, p], axis=1), y, **known)
 
 
-def natural_basis(t, knots, derivative=False):
+def natural_basis(t, knots):
     """The natural cubic splines on knots by truncated powers (Hastie, Tibshirani & Friedman, 5.2.1)."""
-    power, factor = (2, 3.0) if derivative else (3, 1.0)
 
     def d(k):
-        up = np.maximum(t - knots[k], 0.0) ** power - np.maximum(t - knots[-1], 0.0) ** power
-        return factor * up / (knots[-1] - knots[k])
+        return (np.maximum(t - knots[k], 0.0) ** 3 - np.maximum(t - knots[-1], 0.0) ** 3) / (knots[-1] - knots[k])
 
-    first = [np.zeros_like(t), np.ones_like(t)] if derivative else [np.ones_like(t), t]
-    return np.stack(first + [d(k) - d(len(knots) - 2) for k in range(len(knots) - 2)], axis=1)
+    return np.stack([np.ones_like(t), t, *(d(k) - d(len(knots) - 2) for k in range(len(knots) - 2))], axis=1)
 
 
 # ------------------------------------------------------------------------------------- mathematics
@@ -58,7 +55,7 @@ def test_another_basis_finds_the_same(curve, knots):
     target = np.cumsum(y[order] - (p[order] if curve == "gap" else 0.0)) / len(p)
     # without the constant: all but the first of these functions are 0 at 0
     found = np.linalg.lstsq(natural_basis(t, at)[:, 1:], target, rcond=None)[0]
-    slope = natural_basis(t - 0.5 / len(p), at, derivative=True)[:, 1:] @ found
+    slope = len(p) * (natural_basis(t, at) - natural_basis(t - 1 / len(p), at))[:, 1:] @ found
     expected = np.clip(slope + (p[order] if curve == "gap" else 0.0), 0.0, 1.0)
     np.testing.assert_allclose(made[order], expected, atol=1e-8)
 
@@ -86,16 +83,71 @@ def test_many_rows_are_thinned_without_harm():
     p, y = binary(n=20_000)
     made = quiet(of(p, y)).found.maps[0]
     assert len(made.scores) <= KEPT + 1
-    rank = np.searchsorted(np.sort(p), p) + 0.5
-    exact = replace(made, scores=np.sort(p), fractiles=np.sort(rank) / len(p), sizes=np.array([len(p)]))
+    rank = np.arange(len(p))
+    exact = replace(made, scores=np.sort(p), starts=rank / len(p), ends=(rank + 1) / len(p), sizes=np.array([len(p)]))
     np.testing.assert_allclose(made.curve(0, p), exact.curve(0, p), atol=2e-3)
 
 
-def test_few_scores_take_fewer_knots_and_say_so():
-    p, y = np.repeat([0.3, 0.6], 50), np.tile([0, 1], 50)
-    with pytest.warns(CalibrantWarning, match="only 2 distinct scores: the spline has 3 knots, not 6"):
+def test_few_scores_become_the_shares_that_came_true_and_say_so():
+    p, y = np.repeat([0.3, 0.6], [70, 30]), np.append(np.tile([0, 1], 35), np.tile([1, 1, 0], 10))
+    with pytest.warns(CalibrantWarning, match="only 2 distinct scores for a spline of 6 knots"):
         made = SplineCalibration().fit(of(p, y))
     assert made.report.after < made.report.before
+    np.testing.assert_allclose(made.found.maps[0].curve(0, np.array([0.3, 0.6])), [1 / 2, 2 / 3], atol=0.01)
+
+
+# -------------------------------------------------------------------------- ties, and unequal weights
+def saturated(rng, n):
+    """Scores that are 0 or 1 but for one row in twenty; 17.5 % of them are wrong."""
+    p = (rng.random(n) < 0.5).astype(float)
+    y = (rng.random(n) < np.where(p == 1, 0.825, 0.175)).astype(int)
+    return np.where(rng.random(n) < 0.05, rng.random(n), p), y
+
+
+def neighbours(rng, n):
+    """The shares of five neighbours, of which most agree."""
+    p = rng.choice([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], n, p=[0.42, 0.04, 0.04, 0.04, 0.04, 0.42])
+    return p, (rng.random(n) < 0.1 + 0.8 * p).astype(int)
+
+
+def lopsided(rng, n):
+    """Two scores, one of them rare."""
+    p = (rng.random(n) < 0.1).astype(float)
+    return p, (rng.random(n) < np.where(p == 1, 0.7, 0.03)).astype(int)
+
+
+def half_sure(rng, n):
+    p = np.where(rng.random(n) < 0.6, 1.0, rng.random(n))
+    return p, (rng.random(n) < 0.9 * p).astype(int)
+
+
+@pytest.mark.parametrize("kind", [saturated, neighbours, lopsided, half_sure])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n", [300, 3000])
+def test_many_ties_do_no_harm(kind, seed, n):
+    rng = np.random.default_rng(seed)
+    p, y = kind(rng, n)
+    new, true = kind(rng, 20_000)
+    made = quiet(of(p, y))
+    after = made.transform(of(new)).scores[0, :, 1]
+    assert np.mean((after - true) ** 2) < np.mean((new - true) ** 2)
+    for end in (0.0, 1.0):
+        if (p == end).mean() > 0.3:
+            assert made.found.maps[0].curve(0, np.array([end])) == pytest.approx(y[p == end].mean(), abs=0.03)
+
+
+@pytest.mark.parametrize("heavy", [True, False])
+@pytest.mark.parametrize("of_what", ["top", "classes"])
+def test_weights_of_any_size_have_a_map(heavy, of_what):
+    scores, y = several()
+    weights = np.exp(20.0 * np.random.default_rng(1).normal(size=len(y)))
+    if heavy:
+        weights = np.ones(len(y))
+        weights[7] = 1e18
+    given = cal.Classification.from_logits(scores, y, weights=weights)
+    made = quiet(given, of=of_what)
+    assert made.report.after <= made.report.before
+    np.testing.assert_allclose(made.transform(given).scores.sum(axis=2), 1.0, atol=1e-9)
 
 
 # ------------------------------------------------------------------------------ the predicted class
@@ -115,7 +167,8 @@ def test_others_share_the_rest_in_proportion():
 
 
 def test_a_predicted_class_that_would_fall_behind_is_raised_just_above():
-    low = SplineMap(np.array([0.4]), np.array([0.5]), np.array([1.0]), np.array([[0.0, 0.05]]), "top", "hits", 0.0)
+    one = np.array([1.0])
+    low = SplineMap(np.array([0.4]), 0.0 * one, one, one, np.array([[0.0, 0.05]]), "top", "hits", 0.0)
     after = low.apply(np.log([[0.25, 0.35, 0.4], [0.05, 0.9, 0.05]]))
     np.testing.assert_allclose(after[0], [0.25 * 0.6316 / 0.6, 0.3684, 0.3684], atol=1e-4)
     np.testing.assert_allclose(after[1], [1 / 3, 1 / 3, 1 / 3], atol=1e-9)
@@ -180,7 +233,9 @@ def test_cumulative_hits_alone_are_coarse_and_say_so(data_folder):
     "change",
     [
         {"scores": np.array([0.4, 0.3])},
-        {"fractiles": np.array([0.4])},
+        {"starts": np.array([0.4])},
+        {"starts": np.array([0.4, 1.1])},
+        {"ends": np.array([0.4, 1.1])},
         {"values": np.array([[0.0]])},
         {"values": np.zeros((2, 3))},
         {"of": "all"},
@@ -189,7 +244,8 @@ def test_cumulative_hits_alone_are_coarse_and_say_so(data_folder):
     ],
 )
 def test_maps_that_cannot_be_are_refused(change):
-    made = SplineMap(np.array([0.3, 0.4]), np.array([0.25, 0.75]), np.array([2.0]), np.zeros((1, 3)), "top", "gap", 0.0)
+    halves = np.array([0.0, 0.5]), np.array([0.5, 1.0])
+    made = SplineMap(np.array([0.3, 0.4]), *halves, np.array([2.0]), np.zeros((1, 3)), "top", "gap", 0.0)
     np.testing.assert_allclose(made.apply(log_softmax(np.eye(3), axis=1)), softmax(np.eye(3), axis=1))
     with pytest.raises(ValueError, match=r"rise|numbers|knots|belong|margin"):
         replace(made, **change)

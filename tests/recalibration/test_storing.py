@@ -80,7 +80,7 @@ ODD = [
     ("isotonic", "maps.0", {"x": [0.0, 1.0], "values": [0.0, 1.0], "sizes": [2.0]}),
     ("histogram", "maps.0", {"edges": [0.5, 1.0], "values": [0.2, 0.8], "sizes": [2.0]}),
     ("spline(of=classes)", "maps.0.of", "top"),
-    ("spline", "maps.0.fractiles", lambda was: [50.0 * each for each in was]),
+    ("spline", "maps.0.ends", lambda was: [50.0 * each for each in was]),
     ("temperature", "maps.0.temperature", 10**400),
     ("temperature", "maps.0.temperature", [2.0]),
     ("temperature", "maps.0.temperature", True),

@@ -316,3 +316,17 @@ def test_reports_travel(tmp_path):
     back = TemperatureScaling.load(made.save(tmp_path / "t.json"))
     assert back.report == made.report
     assert replace(back.report, passes=0) != made.report
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("temperature", [1.1, 3.0, 0.7])
+def test_scores_one_float_apart_leave_the_predicted_class(dtype, temperature):
+    z, y = problem(500, dtype=dtype)
+    made = fit(z, y)
+    made.fitted = replace(made.found, maps=(TemperatureMap(temperature),))
+    highest = np.random.default_rng(0).uniform(1.0, 30.0, 4000).astype(dtype)
+    near = np.stack([np.nextafter(highest, dtype(-np.inf)), highest, np.zeros(4000, dtype)] + [highest * 0] * 2, axis=1)
+    after = made.transform(cal.Classification.from_logits(near)).scores[0]
+    np.testing.assert_array_equal(after.argmax(axis=1), 1)
+    usual = made.transform(cal.Classification.from_logits(z)).scores
+    assert usual.dtype == dtype

@@ -31,10 +31,10 @@ from calibrant.errors import ValuesError
 from calibrant.kernels.temperature_sums import sure_rows
 from calibrant.recalibration.base import option
 from calibrant.recalibration.class_rows import ClassRows
+from calibrant.recalibration.one_temperature import BOUND, WIDEST
 from calibrant.recalibration.report import Fit
 from calibrant.recalibration.temperature import TemperatureMap, TemperatureScaling
 
-WIDEST = math.log(64.0)
 POINTS = 129
 """Of the first grid of log T; T = 1 is among them."""
 FINER = 8
@@ -59,7 +59,7 @@ class AvUTemperatureScaling(TemperatureScaling):
         loss = _Loss(rows, self.loss, threads)
         before = loss(0.0)
         x, after, levels = _search(loss)
-        temperature = {WIDEST: 64.0, -WIDEST: 1.0 / 64.0}.get(x, math.exp(x))
+        temperature = {WIDEST: BOUND, -WIDEST: 1.0 / BOUND}.get(x, math.exp(x))
         made = TemperatureMap(temperature)
         fit = Fit(
             n=rows.n,

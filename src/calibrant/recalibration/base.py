@@ -13,6 +13,8 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
+import numpy as np
+
 from calibrant.errors import CalibrantWarning, LabelsError, ShapeError, UsageError, did_you_mean, show
 from calibrant.predictions import Classification, Judged, Regression
 from calibrant.predictions.base import Note

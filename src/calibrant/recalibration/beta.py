@@ -21,6 +21,7 @@ from scipy.special import expit, logsumexp
 from calibrant.kernels.exact import exact_sum
 from calibrant.recalibration.base import option
 from calibrant.recalibration.class_rows import ClassMap, ClassRecalibrator, ClassRows
+from calibrant.recalibration.isotonic_multiclass import kept_on_top
 from calibrant.recalibration.linear_maps import MOVES, RIDGE, classes_have
 from calibrant.recalibration.newton import Minimum, newton
 from calibrant.recalibration.report import Fit
@@ -67,9 +68,11 @@ class BetaMap(ClassMap):
         """The logarithms of σ(a ln p − b ln(1 − p) + c), normalised."""
         if self.binary:
             logits = self.a * logs[:, 1] - self.b * logs[:, 0] + self.c
-            return -np.logaddexp(0.0, np.stack([logits, -logits], axis=1))
-        made = -np.logaddexp(0.0, -(self.a * logs - self.b * log_rest(logs) + self.c))
-        return made - logsumexp(made, axis=1, keepdims=True)
+            made = -np.logaddexp(0.0, np.stack([logits, -logits], axis=1))
+        else:
+            made = -np.logaddexp(0.0, -(self.a * logs - self.b * log_rest(logs) + self.c))
+            made -= logsumexp(made, axis=1, keepdims=True)
+        return kept_on_top(made, logs) if self.keeps_order else made
 
     @property
     def n_parameters(self) -> int:
@@ -171,7 +174,8 @@ class BetaCalibration(ClassRecalibrator):
         curves = [self._curve(rows, rest, k) for k in (range(rows.classes) if rows.classes > 2 else (1,))]
         results = [curve.best() for curve in curves]
         a, b, c = np.stack([found for found, _, _ in results], axis=1)
-        made = BetaMap(np.maximum(a, 0.0), np.maximum(b, 0.0), c, self.form)
+        a, b = np.maximum(a, 0.0), np.maximum(b, 0.0)
+        made = BetaMap(a, b, (a - b) * LN2 if self.form == "ab" else c, self.form)
         ends = [end for _, end, _ in results]
         fit = Fit(
             n=rows.n,

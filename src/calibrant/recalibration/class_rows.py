@@ -16,13 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_softmax
 
-from calibrant.errors import LabelsError, ValuesError
+from calibrant.errors import LabelsError
 from calibrant.kernels.exact import exact_sum
 from calibrant.predictions.checking import check_scores
 from calibrant.predictions.classification import Classification, two_classes
 from calibrant.predictions.judged import Judged
 from calibrant.recalibration.base import Fitted, Map, Recalibrator
 from calibrant.recalibration.report import Fit
+from calibrant.recalibration.shares import shares_of
 
 FLOOR = -1022.0 * float(np.log(2.0))
 PROBS_FLOOR = -126.0 * float(np.log(2.0))
@@ -130,14 +131,7 @@ class ClassRows:
     @cached_property
     def shares(self) -> np.ndarray:
         """The weight (n,) of each row, all together one: a loss is Σ shares · loss of the row."""
-        weights = self.predictions.weights
-        if weights is None:
-            return np.full(self.n, 1.0 / self.n)
-        weights = weights.astype(np.float64) / self.predictions.info.weight_unit
-        total = exact_sum(weights)
-        if not total > 0:
-            raise ValuesError("weights", expected="some row that counts", came="all are 0", do="give weights above 0")
-        return weights / total
+        return shares_of(self.predictions)
 
     @cached_property
     def logs(self) -> np.ndarray:

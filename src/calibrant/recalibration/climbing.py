@@ -1,5 +1,6 @@
 """Climbing to a local maximum of a smooth function of a few bounded variables, by damped Newton steps.
 
+Variables lie within ± WIDEST: they are logarithms of temperatures.
 The function need not be concave: damping grows until it is to the steps, saddle points are left along the direction
 that rises, and where a function still rises towards a bound too slowly for its gradient to tell, the bound is tried.
 """
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-WIDEST = float(np.log(64.0))
-"""Variables lie within ± this: logarithms of numbers in [1/64, 64]."""
+from calibrant.recalibration.one_temperature import WIDEST
+
 TOLERANCE = 1e-8
 """What the largest entry of the projected gradient is brought under."""
 MOST_STEPS = 200

@@ -16,11 +16,15 @@ from scipy.special import log_softmax
 
 from calibrant.recalibration.base import option
 from calibrant.recalibration.class_rows import ClassMap, ClassRecalibrator, ClassRows
+from calibrant.recalibration.isotonic_multiclass import kept_on_top
 from calibrant.recalibration.report import Fit
 from calibrant.recalibration.simplex import At, Weights, least_on_simplex
 from calibrant.recalibration.temperature import TemperatureScaling
 
 CONSTANT = "all weight went to the uniform prediction: the map is constant, and these rows are best met by guessing"
+
+SMALLEST = 1e-150
+"""Probabilities of labels count as at least this in the likelihood of the weights: squares of ratios stay finite."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,8 @@ class EnsembleTemperatureMap(ClassMap):
     It is the gradient by ℓ of w₁T·lse(ℓ/T) + w₂·lse(ℓ) + w₃·mean ℓ. Where w₁ + w₂ > 0 that function is strictly convex
     on the hyperplanes of constant Σℓ (the Hessian diag p − ppᵀ of lse is 0 along 1 alone), and the gradient of a
     strictly convex function takes no value twice: the map is injective. It then also rises with each ℓ_c within a row,
-    so that classes keep their order. With w₃ = 1 it is constant.
+    so that classes keep their order; where rounding would hide that, the predicted class stays above the others by
+    a few units in the last place. With w₃ = 1 it is constant.
     """
 
     temperature: float
@@ -68,7 +73,8 @@ class EnsembleTemperatureMap(ClassMap):
         with np.errstate(divide="ignore"):
             first, second, third = np.log(self.weights)
         mixed = np.logaddexp(first + log_softmax(logs / self.temperature, axis=-1), second + log_softmax(logs, axis=-1))
-        return np.logaddexp(mixed, third - np.log(logs.shape[-1]))
+        out = np.logaddexp(mixed, third - np.log(logs.shape[-1]))
+        return kept_on_top(out, logs) if self.keeps_order else out
 
 
 @dataclass(eq=False, kw_only=True)
@@ -93,7 +99,7 @@ class EnsembleTemperatureScaling(ClassRecalibrator):
             n=rows.n,
             loss=self.loss,
             before=before,
-            after=min(found.value, before),
+            after=found.value,
             converged=scaled.converged and found.converged,
             iterations=scaled.iterations + found.steps,
             passes=scaled.passes + 1,
@@ -109,7 +115,7 @@ def _likelihood(rows: ClassRows, temperature: float) -> At:
     """−Σ s_i log(w·v_i) with its derivatives by w."""
     logs, s = log_softmax(rows.logs, axis=1), rows.shares
     v = np.exp(np.stack([rows.at_label(log_softmax(rows.logs / temperature, axis=1)), rows.at_label(logs)]))
-    v = np.concatenate([v, np.full((1, rows.n), 1.0 / rows.classes)])[:, s > 0.0]
+    v = np.concatenate([np.maximum(v, SMALLEST), np.full((1, rows.n), 1.0 / rows.classes)])[:, s > 0.0]
     s = s[s > 0.0]
 
     def at(w: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

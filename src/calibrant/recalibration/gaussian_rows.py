@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import UsageError, ValuesError, show
+from calibrant.errors import UsageError, show
 from calibrant.kernels.exact import exact_sum
 from calibrant.predictions.regression import Regression
 from calibrant.recalibration.base import Fitted, Map, Recalibrator
 from calibrant.recalibration.report import Fit
+from calibrant.recalibration.shares import shares_of
 
 FEW = 20
 """Rows that count in full below which a fit is said to rest on few."""
@@ -54,18 +55,7 @@ class GaussianRows:
         """The rows of one Gaussian."""
         mean, std = gaussian_of(one)
         y = np.asarray(one.y, np.float64)
-        return cls(mean[0].astype(np.float64), std[0].astype(np.float64), y, _shares(one), one.name)
-
-
-def _shares(predictions: Regression) -> np.ndarray:
-    weights = predictions.weights
-    if weights is None:
-        return np.full(predictions.n, 1.0 / predictions.n)
-    weights = weights.astype(np.float64) / predictions.info.weight_unit
-    total = exact_sum(weights)
-    if not total > 0:
-        raise ValuesError("weights", expected="some row that counts", came="all are 0", do="give weights above 0")
-    return weights / total
+        return cls(mean[0].astype(np.float64), std[0].astype(np.float64), y, shares_of(one), one.name)
 
 
 def gaussian_of(predictions: Regression) -> tuple[np.ndarray, np.ndarray]:

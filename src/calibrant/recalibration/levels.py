@@ -28,12 +28,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.errors import UsageError, ValuesError
+from calibrant.errors import UsageError
 from calibrant.kernels.exact import exact_sum
 from calibrant.kernels.regression import gaussian_scores, mixture_quantiles
 from calibrant.predictions import Regression
 from calibrant.recalibration.base import Fitted, Map, Recalibrator, option
 from calibrant.recalibration.report import Fit
+from calibrant.recalibration.shares import shares_of
 
 REACH = 1e-12
 """How near to 0 and 1 levels are told apart: about seven standard deviations."""
@@ -197,7 +198,7 @@ class IsotonicLevels(Recalibrator):
     )
 
     def _fitted(self, predictions: Any, threads: int | None) -> Fitted:
-        shares = _shares(predictions)
+        shares = shares_of(predictions)
         kept = shares > 0
         shares = shares[kept]
         low, high = (ends[kept] for ends in levels_come_true(self._whole(predictions), threads))
@@ -253,16 +254,6 @@ class IsotonicLevels(Recalibrator):
                 told = f"{out} of {len(at)} levels lie beyond the outermost {what} and end at it"
                 said += (("levels-cut-off", f"{told}: the tails are too short; give predictions with a wider reach"),)
         return said
-
-
-def _shares(predictions: Regression) -> np.ndarray:
-    if predictions.weights is None:
-        return np.full(predictions.n, 1.0 / predictions.n)
-    weights = predictions.weights.astype(np.float64) / predictions.info.weight_unit
-    total = exact_sum(weights)
-    if not total > 0:
-        raise ValuesError("weights", expected="some row that counts", came="all are 0", do="give weights above 0")
-    return weights / total
 
 
 def _far_off(share: float) -> str:

@@ -27,6 +27,8 @@ from calibrant.recalibration.report import Fit
 RIDGE = 1e-8
 BLOCK = 1 << 19
 """Numbers of second derivatives' factors that are held at a time."""
+WORK, WIDE = 2e10, 4000
+"""Of a diagonal map: products in a matrix of second derivatives, and parameters, up to which Newton steps are taken."""
 MOVES = 0.01
 """A parameter that a Newton step without the ridge moves by more than this is held by the ridge alone."""
 CERTAIN = 1e-4
@@ -90,35 +92,57 @@ class LinearLoss:
         return out
 
     # -------------------------------------------------------------------------------- the minimum
+    @property
+    def few(self) -> bool:
+        """Whether there are so few parameters that second derivatives can be made at every step."""
+        return len(self.identity) <= FEW
+
     def least(self, start: np.ndarray | None = None) -> Minimum:
         """Where it is smallest."""
         start = self.identity if start is None else start
-        if len(start) <= FEW:
+        if self.few:
             return newton(self.slope, self.curvature, start)
         return lbfgs(self.slope, self.reach(start), start)
 
     def reach(self, theta: np.ndarray) -> np.ndarray:
         """About how far each parameter moves: one over the root of its own curvature."""
+        return 1.0 / np.sqrt(np.maximum(self.spread(theta), 1e-6) + 2.0 * self.penalty)
+
+    def spread(self, theta: np.ndarray) -> np.ndarray:
+        """What the rows give to the diagonal of the Hessian."""
         probs = np.exp(log_softmax(self.logits(theta), axis=1))
-        spread = self.squared(probs * (1.0 - probs) * self.shares[:, None])
-        return 1.0 / np.sqrt(np.maximum(spread, 1e-6) + 2.0 * self.penalty)
+        return self.squared(probs * (1.0 - probs) * self.shares[:, None])
 
     def squared(self, weights: np.ndarray) -> np.ndarray:
         """As `pulled`, of squared features."""
         raise NotImplementedError
 
     def held(self, found: Minimum) -> np.ndarray:
-        """Which parameters only the ridge holds: those that a Newton step without it moves most; none where many."""
-        if len(found.theta) > FEW:
-            return np.zeros(len(found.theta), bool)
+        """Which parameters only the ridge holds: those that a Newton step without it moves most.
+
+        Where they are many, each is moved alone, as if the others were held: fewer are found so.
+        """
         pull = RIDGE * (found.theta - self.identity)
-        step = np.abs(cho_solve(cho_factor(self.curvature(found.theta)), pull))
+        if self.few:
+            step = np.abs(cho_solve(cho_factor(self.curvature(found.theta)), pull))
+        else:
+            step = np.abs(pull) / (self.spread(found.theta) + 2.0 * self.penalty + RIDGE)
         return step > max(MOVES, 0.5 * float(step.max()))
 
 
 @dataclass(frozen=True)
 class DiagonalLoss(LinearLoss):
-    """η = w∘x + b, with θ = (w, b)."""
+    """η = w∘x + b, with θ = (w, b).
+
+    Where classes have a row or two, or none, the likelihood is all but flat along many directions, in which L-BFGS
+    takes thousands of steps and Newton a dozen: so more parameters are few.
+    """
+
+    @property
+    def few(self) -> bool:
+        """As of all maps, or where a matrix of second derivatives takes seconds at most."""
+        size = len(self.identity)
+        return size <= FEW or (size <= WIDE and len(self.x) * size**2 <= WORK)
 
     @cached_property
     def identity(self) -> np.ndarray:

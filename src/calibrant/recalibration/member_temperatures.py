@@ -19,12 +19,13 @@ from calibrant.kernels.temperature import mixture_sums
 from calibrant.predictions.classification import Classification
 from calibrant.recalibration.base import Fitted, option
 from calibrant.recalibration.class_rows import ClassRows, all_logits, as_classes, check_rows
-from calibrant.recalibration.climbing import FLAT, WIDEST, Point, climb
+from calibrant.recalibration.climbing import FLAT, Point, climb
+from calibrant.recalibration.one_temperature import BOUND, WIDEST
 from calibrant.recalibration.report import Fit
 from calibrant.recalibration.temperature import TemperatureMap, TemperatureScaling
 
 GRID = np.linspace(-WIDEST, WIDEST, 7)
-COLDEST, WARMEST = 1.0 / 64.0, 64.0
+COLDEST, WARMEST = 1.0 / BOUND, BOUND
 
 
 # ------------------------------------------------------------------------------------------ the method

@@ -17,6 +17,7 @@ from scipy.special import log_softmax
 
 from calibrant.errors import MissingExtra
 from calibrant.recalibration.class_rows import ClassRows
+from calibrant.recalibration.one_temperature import WIDEST
 from calibrant.recalibration.report import Fit
 
 BLOCK = 1 << 18
@@ -29,8 +30,6 @@ MOST_STEPS = 1000
 FALLS = 1e-12
 """A step that lowers the loss by less than this share of it is the last."""
 FLAT = 1e-7
-WIDEST = float(np.log(64.0))
-"""The logarithm of the temperature to start from lies within ± this."""
 
 LEAST = 1e-3
 """The share of β under which no derivative and no scale of a gap falls: gaps then outlive rounding."""

@@ -19,6 +19,8 @@ from calibrant.kernels.temperature_sums import Sums, TemperatureSums
 
 BOUND = 64.0
 """β and T are at most this."""
+WIDEST = math.log(BOUND)
+"""Their logarithms lie within ± this."""
 TOLERANCE = 1e-8
 """What the mean gradient by β, and by log β, is brought under."""
 LONGEST_STEP = math.log(4.0)
@@ -66,7 +68,7 @@ class _Search:
     def __init__(self, sums: TemperatureSums, first: Sums) -> None:
         self.sums, self.first, self.steps = sums, first, 0
         self.single = sums.scores.dtype.itemsize == 4
-        self.low, self.high = -math.log(BOUND), math.log(BOUND)
+        self.low, self.high = -WIDEST, WIDEST
         self.x, self.here = 0.0, first
         self._narrow()
 
@@ -89,7 +91,7 @@ class _Search:
         if self.low <= there <= self.high:
             return there
         end = self.high if there >= self.high else self.low
-        return end if abs(end) == math.log(BOUND) else (self.low + self.high) / 2.0
+        return end if abs(end) == WIDEST else (self.low + self.high) / 2.0
 
     def try_part(self) -> None:
         """Move to where a part of the rows is likeliest, if the sums of all rows allow that."""
@@ -117,7 +119,7 @@ class _Search:
             if abs(there - self.x) < NEAR:
                 self.single = False
             self.steps += 1
-            if abs(there) < math.log(BOUND):
+            if abs(there) < WIDEST:
                 self._move(there)
             elif found := self.at_end(BOUND if there > 0 else 1.0 / BOUND):
                 return found

@@ -2,7 +2,9 @@
 
 Newton steps on the face of weights that are free. At a point w with gradient g, convexity gives for every w' of the
 simplex f(w) − f(w') ≤ g·w − min_j g_j, the *gap*: what is under the tolerance is the minimum to that, for certain
-(Frank & Wolfe 1956; Jaggi 2013).
+(Frank & Wolfe 1956; Jaggi 2013). The tolerance is a share of the size of f and of its gradient; near the minimum, where
+values no longer tell two points apart, a step counts if the gap falls. No corner of the simplex is lower than what is
+returned.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 GAP = 1e-11
+"""The gap that is left, as a share of the largest of |f| and |∂f/∂w_j|."""
+ROUNDING = 1e-14
+"""By what share of itself a value may be off."""
 MOST_STEPS = 200
 RIDGE = 1e-13
 """Added to the curvature, as a share of its size: directions along which nothing changes are not taken."""
@@ -40,19 +45,27 @@ def least_on_simplex(at: At, count: int) -> Weights:
     w = np.full(count, 1.0 / count)
     value, gradient, hessian = at(w)
     steps = 0
-    while _gap(w, gradient) > GAP and steps < MOST_STEPS:
+    while not _settled(w, value, gradient) and steps < MOST_STEPS:
         there = _stepped(at, w, value, gradient, _direction(w, gradient, hessian))
         if there is None:
             break
         w, steps = there, steps + 1
         value, gradient, hessian = at(w)
-    gap, excess = _gap(w, gradient), gradient - gradient @ w
+    corner = min(np.eye(count), key=lambda each: at(each)[0])
+    if at(corner)[0] < value:
+        w, (value, gradient, _) = corner, at(corner)
+    excess = gradient - gradient @ w
     held = np.where(w > 0.0, np.abs(excess), np.maximum(-excess, 0.0))
-    return Weights(w, value, gap, float(held.max()), gap <= GAP, steps)
+    return Weights(w, value, _gap(w, gradient), float(held.max()), _settled(w, value, gradient), steps)
 
 
 def _gap(w: np.ndarray, gradient: np.ndarray) -> float:
     return float(gradient @ w - gradient.min())
+
+
+def _settled(w: np.ndarray, value: float, gradient: np.ndarray) -> bool:
+    """Whether the gap is next to nothing beside the value and the numbers that it is the difference of."""
+    return _gap(w, gradient) <= GAP * max(abs(value), float(np.abs(gradient).max()))
 
 
 def _direction(w: np.ndarray, gradient: np.ndarray, hessian: np.ndarray) -> np.ndarray:
@@ -73,7 +86,9 @@ def _direction(w: np.ndarray, gradient: np.ndarray, hessian: np.ndarray) -> np.n
 
 
 def _stepped(at: At, w: np.ndarray, value: float, gradient: np.ndarray, step: np.ndarray) -> np.ndarray | None:
-    """The point after as much of a step as stays on the simplex and lowers f; None where no length does."""
+    """The point after as much of a step as stays on the simplex and lowers f, or the gap where f is as low to rounding;
+    None where no length does."""
+    slack, gap = ROUNDING * (1e-3 + abs(value)), _gap(w, gradient)
     falling = step < 0.0
     room = w[falling] / -step[falling]
     length = min(1.0, float(room.min(initial=1.0)))
@@ -81,8 +96,10 @@ def _stepped(at: At, w: np.ndarray, value: float, gradient: np.ndarray, step: np
         there = np.maximum(w + length * step, 0.0)
         there[there < SMALLEST] = 0.0
         there /= there.sum()
-        reached = at(there)[0]
+        reached, slope, _ = at(there)
         if reached <= value + 1e-4 * length * min(float(gradient @ step), 0.0) and not np.array_equal(there, w):
+            return there
+        if reached <= value + slack and _gap(there, slope) < 0.5 * gap:
             return there
         length /= 2.0
     return None

@@ -2,9 +2,10 @@
 
 Scores s in rising order stand at fractiles t in [0, 1], the share of rows up to them. With H(t) the cumulative share of
 hits and P(t) that of scores, calibrated scores have H = P, and the KS error is max |H − P|. A natural cubic spline D
-with few evenly spaced knots and D(0) = 0 is fitted to H − P by least squares at the ends of runs of equal scores; the
-calibrated probability of a score is s + D'(t(s)), clipped to [0, 1]. t(s) is linear between the fitted scores, each of
-which stands in the middle of its rows.
+with few evenly spaced knots and D(0) = 0 is fitted to H − P by least squares at the ends of runs of equal scores. The
+calibrated probability of a score is s plus the slope of D, clipped to [0, 1]: of a fitted score, the mean slope over
+its rows, which depends on D at the ends of the run alone; linear between fitted scores. Within long runs H − P is a
+straight line, of which points of little weight are fitted too, so that D does not swing where nothing else holds it.
 
 curve="gap" is this, which is what the authors' program does: D = 0 is among the splines, so that the mean squared gap
 of the fitted rows cannot rise. curve="hits" is what their text says: a spline is fitted to H, and its slope alone is
@@ -22,6 +23,7 @@ Gupta, Rahimi, Ajanthan, Mensink, Sminchisescu & Hartley (2021), Calibration of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -52,6 +54,12 @@ OF = ("top", "classes")
 CURVES = ("gap", "hits")
 KEPT = 2048
 """Scores whose fractiles are kept, at most, for each curve: between them fractiles are interpolated."""
+INSIDE = 16.0 / 3.0
+"""Points that are fitted for each knot, at least."""
+STRAIGHT = 0.01
+"""What the points inside a run of equal scores weigh beside its end."""
+NARROW = 1e-6
+"""A share of rows over which D has one slope."""
 ABOVE = 1e-12
 """By how much the predicted class stays above the next."""
 
@@ -80,37 +88,52 @@ class Cumulative:
         """H − P."""
         return (self.hits - self.mass * self.scores).cumsum()
 
-    def fractiles(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scores, and the fractile in the middle of each one's rows; of many, some that are evenly spread."""
-        middle = self.ends - self.mass / 2
-        if len(middle) <= KEPT:
-            return self.scores, middle
+    def runs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scores, and the fractiles at which each one's rows start and end; of many, some that are evenly spread."""
+        ends = self.ends
+        starts = np.append(0.0, ends[:-1])
+        if len(ends) <= KEPT:
+            return self.scores, starts, ends
+        middle = (starts + ends) / 2.0
         places = np.searchsorted(middle, np.linspace(middle[0], middle[-1], KEPT))
         places = np.unique(np.append(places.clip(0, len(middle) - 1), len(middle) - 1))
-        return self.scores[places], middle[places]
+        return self.scores[places], starts[places], ends[places]
 
-    def spline(self, target: np.ndarray, knots: int) -> tuple[np.ndarray, float]:
-        """The values at the knots of the natural cubic spline from 0 that is nearest to target, and how near."""
-        basis = CubicSpline(np.linspace(0.0, 1.0, knots), np.eye(knots), bc_type="natural")(self.ends)[:, 1:]
-        root = np.sqrt(self.mass)
-        values = np.linalg.lstsq(basis * root[:, None], target * root, rcond=None)[0]
-        return np.append(0.0, values), self.mean_square(basis @ values - target)
+    def spline(self, target: np.ndarray, knots: int) -> tuple[np.ndarray, float, float]:
+        """The values at the knots of the natural cubic spline from 0 that is nearest to target, how near, and the gap.
 
-    def mean_square(self, curve: np.ndarray) -> float:
-        """The mean over rows of a squared curve."""
-        return float(exact_sum(self.mass * np.square(curve)))
+        Within a run of equal scores the target is a straight line, of which a long run has some points.
+        """
+        parts = np.maximum(1, np.ceil(self.mass * knots * INSIDE)).astype(np.int64)
+        run = np.repeat(np.arange(len(parts)), parts)
+        share = (np.arange(len(run)) - (parts.cumsum() - parts)[run] + 1) / parts[run]
+        weights = self.mass[run] * np.where(share == 1.0, 1.0, STRAIGHT / parts[run])
+        places, wanted, gap = (_between(curve, run, share) for curve in (self.ends, target, self.gap))
+        basis = CubicSpline(np.linspace(0.0, 1.0, knots), np.eye(knots), bc_type="natural")(places)[:, 1:]
+        root = np.sqrt(weights)
+        values = np.linalg.lstsq(basis * root[:, None], wanted * root, rcond=None)[0]
+        near, far = (float(exact_sum(weights * np.square(off))) for off in (basis @ values - wanted, gap))
+        return np.append(0.0, values), near, far
+
+
+def _between(curve: np.ndarray, run: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """A curve, which starts at 0 and is known at the ends of runs, after some share of a run."""
+    start = np.append(0.0, curve[:-1])[run]
+    return np.where(share == 1.0, curve[run], start + share * (curve[run] - start))
 
 
 # -------------------------------------------------------------------------------------------------- map
 @dataclass(frozen=True)
 class SplineMap(OneVsRestMap):
-    """Scores and fractiles of each curve, end to end, and the spline's values (curves, knots) at its knots.
+    """Scores of each curve, end to end, the fractiles at which their rows start and end, and the spline's values
+    (curves, knots) at its knots.
 
     margin: how far from 0 and 1 values are kept.
     """
 
     scores: np.ndarray
-    fractiles: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
     sizes: np.ndarray
     values: np.ndarray
     of: str
@@ -118,18 +141,17 @@ class SplineMap(OneVsRestMap):
     margin: float
 
     def __post_init__(self) -> None:
-        check_pieces(self.sizes, self.scores, self.fractiles)
+        check_pieces(self.sizes, self.scores, self.starts, self.ends)
         if self.values.ndim != 2 or self.values.shape[1] < 2 or not np.isfinite(self.values).all():
             raise ValueError(f"values at knots of shape {self.values.shape}")
         if len(self.values) != len(self.sizes) or self.of not in OF or self.form not in CURVES:
             raise ValueError("curves that do not belong together")
         if not 0.0 <= self.margin < 0.5:
             raise ValueError(f"a margin of {self.margin}")
-        pieces = (*cut(self.scores, self.sizes), *cut(self.fractiles, self.sizes))
-        if not all((np.diff(piece) > 0).all() for piece in pieces):
-            raise ValueError("scores or fractiles that do not rise")
-        if self.fractiles.min() < 0.0 or self.fractiles.max() > 1.0:
-            raise ValueError("fractiles that are not between 0 and 1")
+        if not all((np.diff(piece) > 0).all() for piece in cut(self.scores, self.sizes)):
+            raise ValueError("scores that do not rise")
+        if not ((self.starts >= 0.0) & (self.starts <= self.ends) & (self.ends <= 1.0)).all():
+            raise ValueError("fractiles that do not rise from 0 to 1")
 
     @property
     def curves(self) -> int:
@@ -150,11 +172,21 @@ class SplineMap(OneVsRestMap):
         """Whether the predicted class is raised where it would not stay predicted."""
         return self.of == "top"
 
+    @cached_property
+    def slopes(self) -> list[np.ndarray]:
+        """The mean slope of each spline over the rows of each score."""
+        out = []
+        for number, values in enumerate(self.values):
+            start, end = (piece(each, self.sizes, number) for each in (self.starts, self.ends))
+            found = CubicSpline(np.linspace(0.0, 1.0, len(values)), values, bc_type="natural")
+            wide = end - start > NARROW
+            mean = (found(end) - found(start)) / np.where(wide, end - start, 1.0)
+            out.append(np.where(wide, mean, found((start + end) / 2.0, 1)))
+        return out
+
     def curve(self, number: int, scores: np.ndarray) -> np.ndarray:
-        """The slope of the spline at the fractile of each score, added to it where the gap was fitted."""
-        t = np.interp(scores, piece(self.scores, self.sizes, number), piece(self.fractiles, self.sizes, number))
-        knots = np.linspace(0.0, 1.0, self.values.shape[1])
-        slope = CubicSpline(knots, self.values[number], bc_type="natural")(t, 1)
+        """The slope of the spline over the rows of each score, added to it where the gap was fitted."""
+        slope = np.interp(scores, piece(self.scores, self.sizes, number), self.slopes[number])
         return np.clip(slope + scores if self.form == "gap" else slope, self.margin, 1.0 - self.margin)
 
     def apply(self, logs: np.ndarray) -> np.ndarray:
@@ -196,30 +228,31 @@ class SplineCalibration(ClassRecalibrator):
         top = self.of == "top" and rows.classes > 2
         pairs = [_top_pairs(rows)] if top else [pairs_of(rows, k) for k in curved_classes(rows.classes)]
         curves = [Cumulative.of(each) for each in pairs]
-        knots = min(self.knots, *(len(curve.scores) + 1 for curve in curves))
-        found = [each.spline(each.gap if self.curve == "gap" else each.hits.cumsum(), knots) for each in curves]
-        points = [curve.fractiles() for curve in curves]
+        found = [each.spline(each.gap if self.curve == "gap" else each.hits.cumsum(), self.knots) for each in curves]
+        runs = [curve.runs() for curve in curves]
+        scores, starts, ends = (np.concatenate(each) for each in zip(*runs, strict=True))
         one_row = pairs[0].one_row
         made = SplineMap(
-            scores=np.concatenate([scores for scores, _ in points]),
-            fractiles=np.concatenate([fractiles for _, fractiles in points]),
-            sizes=np.array([len(scores) for scores, _ in points], np.float64),
-            values=np.stack([values for values, _ in found]),
+            scores=scores,
+            starts=starts,
+            ends=ends,
+            sizes=np.array([len(each[0]) for each in runs], np.float64),
+            values=np.stack([values for values, _, _ in found]),
             of="top" if top else "classes",
             form=self.curve,
             margin=0.5 * one_row / (1.0 + one_row) if self.ends == "inside" else 0.0,
         )
-        before = sum(curve.mean_square(curve.gap) for curve in curves)
-        after = sum(square for _, square in found)
-        said = self._notes(rows, made, before, after, knots)
+        before, after = sum(far for _, _, far in found), sum(near for _, near, _ in found)
+        said = self._notes(rows, made, before, after)
         return made, Fit(n=rows.n, loss="squared cumulative gap", before=before, after=after, passes=1, said=said)
 
-    def _notes(self, rows: ClassRows, made: SplineMap, before: float, after: float, knots: int) -> Said:
+    def _notes(self, rows: ClassRows, made: SplineMap, before: float, after: float) -> Said:
         probs = made.apply(rows.logs)
         said = class_notes(rows) if made.of == "classes" else ()
-        if knots < self.knots:
-            known = f"there are only {knots - 1} distinct scores: the spline has {knots} knots, not {self.knots}"
-            said += (("few-scores", known),)
+        fewest = int(made.sizes.min())
+        if fewest < self.knots - 1:
+            known = f"there are only {fewest} distinct scores for a spline of {self.knots} knots"
+            said += (("few-scores", f"{known}: each becomes about the share of its rows that came true"),)
         if after > before:
             said += (("hits-too-coarse", "cumulative hits take more knots; curve=gap is never worse on fitted rows"),)
         return said + _brier_notes(brier(rows, np.exp(rows.logs)), brier(rows, probs)) + end_notes(probs)

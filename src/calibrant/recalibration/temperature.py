@@ -75,11 +75,25 @@ class TemperatureScaling(ClassRecalibrator):
         return TemperatureMap(1.0 / found.beta), fit
 
     def _apply(self, found: TemperatureMap, part: Classification) -> Classification:
-        """Logits divided by the temperature, in the precision they were given in: no need to normalise."""
+        """Logits divided by the temperature: no need to normalise.
+
+        They stay in the precision they were given in, unless scores of a row that differ by next to nothing would then
+        tie, and another class be the first of the highest.
+        """
         scores = part.scores if part.kind == "logits" else as_logits(part.scores, part.kind)
         out = np.empty(scores.shape, np.float64 if scores.dtype.itemsize == 8 else np.float32)
         np.divide(scores, found.temperature, out=out, dtype=np.float64, casting="same_kind")
+        top = scores.argmax(axis=-1)
+        if (out.argmax(axis=-1) != top).any():
+            out = np.divide(scores, found.temperature, dtype=np.float64)
+            _raise(out, top)
         return replace(part, kind="logits", scores=out)
+
+
+def _raise(scores: np.ndarray, top: np.ndarray) -> None:
+    """Where rounding has made scores (M, n, C) tie, put those of the classes `top` (M, n) a float above the others."""
+    lost = np.nonzero(scores.argmax(axis=-1) != top)
+    scores[(*lost, top[lost])] = np.nextafter(scores[lost].max(axis=-1), np.inf)
 
 
 def _first_pass(rows: ClassRows, threads: int | None) -> tuple[TemperatureSums, Sums]:

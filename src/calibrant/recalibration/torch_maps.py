@@ -12,12 +12,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from calibrant.recalibration.beta import LN2
 from calibrant.recalibration.class_rows import FLOOR
 from calibrant.recalibration.networks_training import positive_tensor, softplus_tensor
-
-LN2 = float(np.log(2.0))
-ABOVE = 1e-12
-"""By how much a predicted class that a spline would lower stays above the next."""
+from calibrant.recalibration.one_vs_rest import cut
+from calibrant.recalibration.spline import ABOVE
 
 
 class TorchMap(nn.Module):  # type: ignore[misc]
@@ -187,7 +186,8 @@ class Curves(nn.Module):  # type: ignore[misc]
             return self.values[place] + 0.0 * scores  # a derivative, if one of 0
         at = torch.maximum(place - 1, self.first)
         made = self.values[at] + self.slopes[at] * torch.clamp(scores - self.x[at], min=0.0)
-        return torch.minimum(made, self.values[place])
+        start, end = self.values[at], self.values[place]
+        return torch.minimum(torch.maximum(made, torch.minimum(start, end)), torch.maximum(start, end))
 
     def _place(self, scores: torch.Tensor) -> torch.Tensor:
         """Behind the points that are below each score (of steps), or not above it, by halving."""
@@ -205,10 +205,6 @@ def _slopes(x: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def _filled(values: np.ndarray, width: int, by: float) -> np.ndarray:
     return np.append(values, np.full(width - len(values), by))
-
-
-def _cut(flat: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
-    return np.split(flat, np.cumsum(np.asarray(sizes).astype(np.int64))[:-1])
 
 
 class OneVsRest(TorchMap):
@@ -234,7 +230,7 @@ class Isotonic(OneVsRest):
 
     def __init__(self, found: Any) -> None:
         super().__init__()
-        self.curves = Curves(_cut(found.x, found.sizes), _cut(found.values, found.sizes), steps=False)
+        self.curves = Curves(cut(found.x, found.sizes), cut(found.values, found.sizes), steps=False)
 
 
 class Histogram(OneVsRest):
@@ -242,8 +238,8 @@ class Histogram(OneVsRest):
 
     def __init__(self, found: Any) -> None:
         super().__init__()
-        edges = [each[:-1] for each in _cut(found.edges, found.sizes)]
-        self.curves = Curves(edges, _cut(found.values, found.sizes), steps=True)
+        edges = [each[:-1] for each in cut(found.edges, found.sizes)]
+        self.curves = Curves(edges, cut(found.values, found.sizes), steps=True)
 
 
 class MulticlassIsotonic(TorchMap):
@@ -261,27 +257,16 @@ class MulticlassIsotonic(TorchMap):
 
 
 class SplineCurves(nn.Module):  # type: ignore[misc]
-    """The slope of a natural cubic spline at the fractile of a score, added to the score or not."""
+    """The slope of a spline over the rows of a score, added to the score or not."""
 
     def __init__(self, found: Any) -> None:
-        from scipy.interpolate import CubicSpline
-
         super().__init__()
-        scores, fractiles = _cut(found.scores, found.sizes), _cut(found.fractiles, found.sizes)
-        self.fractiles = Curves(scores, fractiles, steps=False)
-        self.pieces, self.gap, self.margin = found.values.shape[1] - 1, found.form == "gap", found.margin
-        knots = np.linspace(0.0, 1.0, self.pieces + 1)
-        whole = np.stack([CubicSpline(knots, values, bc_type="natural").c for values in found.values], axis=1)
-        for name, factor, part in (("square", 3.0, 0), ("line", 2.0, 1), ("level", 1.0, 2)):
-            self.register_buffer(name, torch.tensor(factor * whole[part].ravel()))
-        self.register_buffer("first", torch.arange(len(scores)) * self.pieces)
+        self.slopes = Curves(cut(found.scores, found.sizes), found.slopes, steps=False)
+        self.gap, self.margin = found.form == "gap", found.margin
 
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
         """What the curves make of scores (n, curves)."""
-        t = self.fractiles(scores)
-        piece = torch.clamp((t * self.pieces).floor().to(torch.int64), 0, self.pieces - 1)
-        on, at = t - piece.to(t.dtype) / self.pieces, self.first + piece
-        slope = (self.square[at] * on + self.line[at]) * on + self.level[at]
+        slope = self.slopes(scores)
         return torch.clamp(slope + scores if self.gap else slope, self.margin, 1.0 - self.margin)
 
 
