@@ -203,3 +203,12 @@ def test_the_predicted_class_outlives_rounding():
         np.testing.assert_array_equal(after.argmax(axis=1), logs.argmax(axis=1))
         np.testing.assert_array_equal(np.exp(after).argmax(axis=1), logs.argmax(axis=1))
         np.testing.assert_allclose(np.exp(after).sum(axis=1), 1.0, atol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1.0, 40.0, 100.0])
+def test_wide_logits_are_not_cut_off(scale):
+    """The scaled prediction is among those that are mixed, so that none of the fitted rows' loss may be lost."""
+    z, y = problem(1000)
+    given = cal.Classification.from_logits(scale * z, y)
+    alone, mixed = (recalibrator(name).fit(given).transform(given) for name in ("temperature", "ets"))
+    assert cal.measure(mixed, ["nll"])["nll"] <= cal.measure(alone, ["nll"])["nll"] + 1e-9
