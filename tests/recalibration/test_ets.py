@@ -11,7 +11,7 @@ from scipy.special import log_softmax, softmax
 
 import calibrant as cal
 from calibrant.errors import CalibrantWarning
-from calibrant.recalibration import EnsembleTemperatureScaling, TemperatureScaling
+from calibrant.recalibration import EnsembleTemperatureScaling, TemperatureScaling, recalibrator
 from calibrant.recalibration.ets import EnsembleTemperatureMap
 from calibrant.recalibration.simplex import least_on_simplex
 
