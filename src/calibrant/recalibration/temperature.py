@@ -125,4 +125,4 @@ def _said(beta: float, wrong: int) -> str:
         return "the temperature ended at the bound 1/64: every row is right, and does not tell how small it should be"
     if beta > 1.0:
         return "the temperature ended at the bound 1/64: a smaller one would fit these rows still better"
-    return "the temperature ended at the bound 64: guessing fits these rows as well, or better"
+    return "the temperature ended at the bound 64: guessing fits these rows nearly as well, or logits are very wide"
