@@ -77,11 +77,11 @@ with a number for every pair of classes have 10 100 numbers for 5000 rows.
 ## Beside published numbers
 
 Test scores that Kull et al. (2019) published of the same logits; they chose the penalties of Dirichlet calibration and
-matrix scaling by cross-validation, and averaged the maps of five folds. Ours are the defaults, 0.2 and 0.001, in one fit.
-These were settled on nine other CIFAR-10 networks, where 0.1 to 0.25 was best; within that range these test rows had a
-say, as they had in the decay of the order-preserving networks, so that what these gain here is slightly optimistic.
-`penalty=cv` chooses penalties by cross-validation on the fitted rows alone: NLL .205936 and .223737 with `dirichlet`,
-.203091 and .222193 with `matrix`.
+matrix scaling by cross-validation, and averaged the maps of five folds. Ours are the defaults, 0.2 and 0.001, in one
+fit. These were settled on nine other CIFAR-10 networks, where 0.1 to 0.25 was best; within that range these test rows
+had a say, as they had in the decay of the order-preserving networks, so that what these gain here is slightly
+optimistic. `penalty=cv` chooses penalties by cross-validation on the fitted rows alone: NLL .205936 and .223737 with
+`dirichlet`, .203091 and .222193 with `matrix`.
 
 {published}
 """
