@@ -43,6 +43,13 @@ def test_the_same_numbers_as_from_python(files, run_here, method):
             np.testing.assert_array_equal(held[key], value)
 
 
+def test_rows_that_were_fitted_on_are_noticed(files, run_here):
+    same, other = (run_here("conformal", "--fit", files / "val.npz", "--apply", files / f"{name}.npz", "--method",
+                            "lac").out for name in ("val", "test"))  # fmt: skip
+    assert "were fitted on" in same
+    assert "were fitted on" not in other
+
+
 def test_options_and_forms(files, run_here):
     common = ("conformal", "--fit", files / "val.npz", "--apply", files / "test.npz", "--method", "raps")
     own = ("--penalty", "0.2", "--k-reg", "1", "--deterministic", "--level", "0.8")

@@ -18,7 +18,9 @@ from calibrant.recalibration.methods import METHODS, method_class
 
 N, CLASSES = 600, 4
 NETWORKS = {"diag", "op", "order_invariant"}
-"""Fitted by many steps in PyTorch: their optima agree less closely."""
+"""Fitted in PyTorch."""
+NEAR = 1e-6
+"""How closely probabilities agree that should be the same."""
 IMPROPER = {"avu_temperature"}
 """What they minimise is no proper score: they need not gain by one, and say when rows became less likely."""
 OF_CLASSES, OF_NUMBERS = methods_for("classification"), methods_for("regression")
@@ -70,10 +72,6 @@ def probs(predictions) -> np.ndarray:
 def says_so(made) -> bool:
     """Whether the fit told that its rows became less likely."""
     return "likelihood-fell" in [note.code for note in made.notes()]
-
-
-def near(name: str) -> float:
-    return 2e-3 if name in NETWORKS else 1e-6
 
 
 @pytest.fixture(params=list(METHODS))
@@ -196,7 +194,7 @@ def test_logits_and_probabilities_give_the_same_fit(class_name):
     ]
     first, *others = (probs(fitted(class_name, each).transform(given[0])) for each in given)
     for other in others:
-        np.testing.assert_allclose(other, first, atol=near(class_name))
+        np.testing.assert_allclose(other, first, atol=NEAR)
 
 
 def test_one_number_and_two_columns_give_the_same_fit(class_name):
@@ -204,13 +202,13 @@ def test_one_number_and_two_columns_give_the_same_fit(class_name):
     one = cal.Classification.from_logits(scores[0, :, 1] - scores[0, :, 0], labels)
     two = cal.Classification.from_logits(scores, labels)
     made, other = (probs(fitted(class_name, each).transform(each)) for each in (one, two))
-    np.testing.assert_allclose(made, other, atol=near(class_name))
+    np.testing.assert_allclose(made, other, atol=NEAR)
 
 
 def test_the_order_of_rows_does_not_matter(name, usual):
     order = np.random.default_rng(1).permutation(usual.n)
     straight, mixed = (probs(fitted(name, each).transform(usual)) for each in (usual, usual[order]))
-    np.testing.assert_allclose(mixed, straight, atol=near(name), rtol=near(name))
+    np.testing.assert_allclose(mixed, straight, atol=NEAR, rtol=NEAR)
 
 
 def test_single_precision_gives_the_same_fit(name, usual):
@@ -219,7 +217,7 @@ def test_single_precision_gives_the_same_fit(name, usual):
     else:
         single = replace(usual, mean=usual.mean.astype(np.float32), std=usual.std.astype(np.float32))
     wide, narrow = (probs(fitted(name, each).transform(usual)) for each in (usual, single))
-    np.testing.assert_allclose(narrow, wide, atol=max(1e-4, near(name)), rtol=1e-4)
+    np.testing.assert_allclose(narrow, wide, atol=1e-4, rtol=1e-4)
 
 
 def test_weights_are_repeated_rows(name, usual):
@@ -232,7 +230,7 @@ def test_weights_are_repeated_rows(name, usual):
         return
     repeated = usual[np.repeat(np.arange(usual.n), counts)]
     np.testing.assert_allclose(
-        probs(found.transform(usual)), probs(fitted(name, repeated).transform(usual)), atol=near(name), rtol=near(name)
+        probs(found.transform(usual)), probs(fitted(name, repeated).transform(usual)), atol=NEAR, rtol=NEAR
     )
 
 

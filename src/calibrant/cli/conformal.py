@@ -28,8 +28,8 @@ def command(
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="aps, raps: not randomised; sets are larger.")
     ] = False,
-    penalty: Annotated[float | None, typer.Option("--penalty", help="raps: what each further class costs.")] = None,
-    k_reg: Annotated[int | None, typer.Option("--k-reg", help="raps: how many classes cost nothing.")] = None,
+    penalty: Annotated[float | None, typer.Option("--penalty", help="raps: what a further class costs; 0.01.")] = None,
+    k_reg: Annotated[int | None, typer.Option("--k-reg", help="raps: how many classes cost nothing; 5.")] = None,
     seed: inputs.Seed = 0,
     columns: inputs.Columns,
     json_path: Annotated[
@@ -53,7 +53,7 @@ def command(
     _check_output(output, fit, apply)
     made = conformal(method, level, **_options(method, deterministic, penalty, k_reg, seed))
     held, new = (_read(file, columns, strict) for file in (fit, apply))
-    found = _fitted(made, held).predict(new)
+    found = _noted(_fitted(made, held).predict(new), held, new)
     if strict:
         refuse_warnings(found.notes)
     _write(found, json_path, output)
@@ -113,6 +113,20 @@ def _fitted(made: Any, held: InMemory) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrantWarning)
         return made.fit(held)
+
+
+def _noted(found: Any, held: InMemory, new: InMemory) -> Any:
+    """With a note where rows that the threshold was found on are predicted: their coverage is no test of it."""
+    from dataclasses import replace
+
+    from calibrant.evaluation.recalibrate import shared_rows
+    from calibrant.predictions.base import Note
+
+    shared = shared_rows(held, new)
+    if not shared:
+        return found
+    said = f"{shared} of the {new.n} rows of {new.name} were fitted on: their coverage says nothing of new rows"
+    return replace(found, notes=(*found.notes, Note("scored-on-fitted-rows", said)))
 
 
 def _dumps(found: Any) -> str:

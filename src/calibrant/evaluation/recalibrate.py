@@ -203,12 +203,16 @@ def _choice_notes(choice: Choice | None) -> list[Note]:
     return out + ([Note("close-choice", choice.reading())] if choice.close else [])
 
 
+def shared_rows(fit: InMemory, apply: InMemory) -> int:
+    """How many of the rows that a map is applied to were fitted on: by ids, or all where predictions are the same."""
+    if fit.info.ids is not None and apply.info.ids is not None:
+        return int(np.isin(apply.info.ids, fit.info.ids).sum())
+    return apply.n if _identical(fit, apply) else 0
+
+
 def _same_rows(fit: InMemory, apply: InMemory) -> list[Note]:
     """A map is scored too well on rows that it was fitted on."""
-    if fit.info.ids is not None and apply.info.ids is not None:
-        shared = int(np.isin(apply.info.ids, fit.info.ids).sum())
-    else:
-        shared = apply.n if _identical(fit, apply) else 0
+    shared = shared_rows(fit, apply)
     if not shared:
         return []
     said = f"{shared} of the {apply.n} rows of {apply.name} were fitted on, so that the gain is too good to be true: "

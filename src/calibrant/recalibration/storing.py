@@ -38,9 +38,9 @@ def save(made: Recalibrator, path: str | Path) -> Path:
         return path
     if path.suffix.lower() == ".npz":
         arrays = {}
-        for number, fields in enumerate(data["maps"]):
-            for key in [key for key, value in fields.items() if isinstance(value, np.ndarray)]:
-                arrays[f"map{number}.{key}"] = fields.pop(key)
+        for number, known in enumerate(data["maps"]):
+            for key in [key for key, value in known.items() if isinstance(value, np.ndarray)]:
+                arrays[f"map{number}.{key}"] = known.pop(key)
         with atomic_write(path) as stream:
             np.savez(stream, recalibrator=np.array(json.dumps(data)), **arrays)
         return path

@@ -72,7 +72,8 @@ class Conformal:
     def __post_init__(self) -> None:
         known = isinstance(self.level, int | float) and not isinstance(self.level, bool)
         if not known or not 0.0 < self.level < 1.0:
-            raise UsageError("level", expected="a number between 0 and 1", came=f"got {show(self.level)}", do="0.9")
+            came = f"got {show(self.level)}"
+            raise UsageError("level", expected="a number between 0 and 1", came=came, do="0.9 is usual")
         self.level = float(self.level)
 
     # ------------------------------------------------------------------------------------------ facts
@@ -172,7 +173,8 @@ class Conformal:
         if predictions.task != self.task:
             raise UsageError(
                 name, expected=f"{self.task} predictions", came=f"{show(predictions.name)} is {predictions.task}",
-                do="numbers have SplitConformal and ConformalQuantiles, classes have ConformalSets",
+                do="numbers have split and scaled (SplitConformal) and cqr (ConformalQuantiles), classes have lac, aps "
+                "and raps (ConformalSets)",
             )  # fmt: skip
         if predictions.weights is not None:
             raise UsageError(

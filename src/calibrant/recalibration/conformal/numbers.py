@@ -150,7 +150,7 @@ def _levels(predictions: Regression) -> np.ndarray:
             "ConformalQuantiles",
             expected="predicted quantiles",
             came=f"{show(predictions.name)} is {predictions.kind}",
-            do="give quantiles and levels, or use SplitConformal with score='scaled'",
+            do="give quantiles and levels, or take the method scaled (SplitConformal with score='scaled')",
         )
     return predictions.levels
 
