@@ -324,15 +324,7 @@ class Recalibrator:
                 came=f"{show(predictions.name)} has {predictions.classes}",
                 do="fit on predictions of the same classes",
             )
-        names = getattr(predictions, "class_names", None)
-        if names and found.class_names and names != found.class_names:
-            odd = next(k for k in range(len(names)) if names[k] != found.class_names[k])
-            raise UsageError(
-                self.name,
-                expected=f"the classes of the fit in their order, {show(found.class_names[odd])} as number {odd}",
-                came=f"it is {show(names[odd])}",
-                do="put the classes in the order of the fit",
-            )
+        self._check_order("class", getattr(predictions, "class_names", None), found.class_names)
         self._check_members(predictions)
 
     def _check_members(self, predictions: Any) -> None:
@@ -346,15 +338,20 @@ class Recalibrator:
                 came=f"{show(predictions.name)} has {predictions.members}",
                 do="fit on the same members, or recalibrate their average",
             )
-        names = getattr(predictions, "member_names", None)
-        if names and found.member_names and names != found.member_names:
-            odd = next(m for m in range(len(names)) if names[m] != found.member_names[m])
-            raise UsageError(
-                self.name,
-                expected=f"the members of the fit in their order, {show(found.member_names[odd])} as number {odd}",
-                came=f"it is {show(names[odd])}",
-                do="put the members in the order of the fit",
-            )
+        self._check_order("member", getattr(predictions, "member_names", None), found.member_names)
+
+    def _check_order(self, what: str, names: tuple[str, ...] | None, known: tuple[str, ...] | None) -> None:
+        """Refuse classes, or members, in another order than that of the fit; where they have no names, none is known."""
+        if not names or not known or names == known:
+            return
+        odd = next(k for k in range(len(names)) if names[k] != known[k])
+        plural = {"class": "classes"}.get(what, f"{what}s")
+        raise UsageError(
+            self.name,
+            expected=f"the {plural} of the fit in their order, {show(known[odd])} as number {odd}",
+            came=f"it is {show(names[odd])}",
+            do=f"put the {plural} in the order of the fit",
+        )
 
 
 def chained(predictions: Given, step: dict[str, Any], fitted_on: str) -> dict[str, Any]:

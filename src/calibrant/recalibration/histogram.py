@@ -60,16 +60,6 @@ class HistogramMap(OneVsRestMap):
             if not ((np.diff(edges) > 0).all() and edges[-1] == 1.0):
                 raise ValueError("edges that do not rise to 1")
 
-    @property
-    def curves(self) -> int:
-        """The number of curves."""
-        return len(self.sizes)
-
-    @property
-    def n_parameters(self) -> int:
-        """The number of bins."""
-        return len(self.values)
-
     def curve(self, number: int, scores: np.ndarray) -> np.ndarray:
         """The value of the bin that each score is in."""
         inner = piece(self.edges, self.sizes, number)[:-1]

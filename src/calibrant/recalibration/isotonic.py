@@ -70,16 +70,6 @@ class IsotonicMap(OneVsRestMap):
             if not ((np.diff(x) > 0).all() and (np.diff(values) >= 0).all() and 0.0 <= values[0] <= values[-1] <= 1.0):
                 raise ValueError("a curve that does not rise from 0 to 1")
 
-    @property
-    def curves(self) -> int:
-        """The number of curves."""
-        return len(self.sizes)
-
-    @property
-    def n_parameters(self) -> int:
-        """The number of points."""
-        return len(self.values)
-
     def curve(self, number: int, scores: np.ndarray) -> np.ndarray:
         """Linear between the points, constant beyond them."""
         return np.interp(scores, piece(self.x, self.sizes, number), piece(self.values, self.sizes, number))

@@ -91,7 +91,12 @@ class OneVsRestMap(ClassMap):
     @property
     def curves(self) -> int:
         """The number of curves: 1 or the number of classes."""
-        raise NotImplementedError
+        return len(self.parameters()["sizes"])
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of points, or bins, of all curves."""
+        return len(self.parameters()["values"])
 
     def is_for(self, classes: int) -> bool:
         """Whether there is a curve for the second of two classes, or for each."""
