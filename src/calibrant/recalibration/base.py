@@ -341,7 +341,7 @@ class Recalibrator:
         self._check_order("member", getattr(predictions, "member_names", None), found.member_names)
 
     def _check_order(self, what: str, names: tuple[str, ...] | None, known: tuple[str, ...] | None) -> None:
-        """Refuse classes, or members, in another order than that of the fit; where they have no names, none is known."""
+        """Refuse classes, or members, in another order than that of the fit; what has no names has no order."""
         if not names or not known or names == known:
             return
         odd = next(k for k in range(len(names)) if names[k] != known[k])

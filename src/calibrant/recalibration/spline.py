@@ -153,11 +153,6 @@ class SplineMap(OneVsRestMap):
         if not ((self.starts >= 0.0) & (self.starts <= self.ends) & (self.ends <= 1.0)).all():
             raise ValueError("fractiles that do not rise from 0 to 1")
 
-    @property
-    def curves(self) -> int:
-        """The number of curves."""
-        return len(self.sizes)
-
     def is_for(self, classes: int) -> bool:
         """Whether there is one curve of the predicted class, or those of a map of each class."""
         return self.curves == 1 if self.of == "top" else super().is_for(classes)
