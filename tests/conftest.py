@@ -10,6 +10,9 @@ import pytest
 
 import calibrant
 
+# Two workers, and the small matrices of tests: threads of BLAS and PyTorch would only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ENTRY = "from calibrant.cli.main import run; run()"
 
 

@@ -39,6 +39,8 @@ ONE = float(np.log(np.expm1(1.0)))
 Weights = dict[str, np.ndarray]
 Scores = Callable[[dict[str, Any], Any], Any]
 """Unnormalised scores (n, C) of named tensors and of some rows, as `prepare` made them of ℓ."""
+ONE_THREAD = 1 << 20
+"""Scores below which threads of PyTorch wait for each other more than they work."""
 
 
 def need_torch(subject: str) -> Any:
@@ -136,7 +138,7 @@ def train(
         away = theta - origin
         return total + decay * float(away @ away), slope + 2.0 * decay * away
 
-    with _threads(torch, threads):
+    with _threads(torch, 1 if threads is None and rows.n * rows.classes < ONE_THREAD else threads):
         settings = {"maxiter": MOST_STEPS, "maxfun": 4 * MOST_STEPS, "ftol": FALLS, "gtol": FLAT, "maxcor": 30}
         found = minimize(loss, origin, jac=True, method="L-BFGS-B", options=settings)
         loss(found.x)
