@@ -8,41 +8,43 @@ import typer
 
 from calibrant.cli import inputs
 
+Fit = Annotated[str | None, typer.Option("--fit", help="Held-out predictions with labels that the map is fitted on.")]
+Apply = Annotated[
+    str | None, typer.Option("--apply", help="Predictions to recalibrate; without it those of --fit, cross-fitted.")
+]
+Method = Annotated[
+    str | None,
+    typer.Option("--method", help="A method, temperature by default, as in 'ets(loss=brier)', or auto; see --list."),
+]
+MapPath = Annotated[
+    str | None, typer.Option("--map", help="Apply a map that --save wrote, instead of fitting one.", metavar="FILE")
+]
+Candidates = Annotated[
+    str | None, typer.Option("--candidates", help="With auto: the methods to choose from, commas between them.")
+]
+Score = Annotated[
+    str | None, typer.Option("--score", help="With auto: the proper score that decides; nll, of numbers dss.")
+]
+Folds = Annotated[int | None, typer.Option("--folds", help="Folds of cross-fitting and of auto; 5 by default.")]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", help="Write the recalibrated predictions.", metavar="OUT")
+]
+Save = Annotated[str | None, typer.Option("--save", help="Write the fitted map: .json or .npz.", metavar="FILE")]
+Listed = Annotated[bool, typer.Option("--list", help="List the methods and stop.")]
+
 
 @inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
 def command(
     *,
-    fit: Annotated[
-        str | None, typer.Option("--fit", help="Held-out predictions with labels that the map is fitted on.")
-    ] = None,
-    apply: Annotated[
-        str | None,
-        typer.Option("--apply", help="Predictions to recalibrate; without it those of --fit, cross-fitted."),
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method", help="A method, temperature by default, as in 'ets(loss=brier)', or auto; see --list."
-        ),
-    ] = None,
-    map_path: Annotated[
-        str | None, typer.Option("--map", help="Apply a map that --save wrote, instead of fitting one.", metavar="FILE")
-    ] = None,
-    candidates: Annotated[
-        str | None, typer.Option("--candidates", help="With auto: the methods to choose from, commas between them.")
-    ] = None,
-    score: Annotated[
-        str | None, typer.Option("--score", help="With auto: the proper score that decides; nll, of numbers dss.")
-    ] = None,
-    folds: Annotated[
-        int | None, typer.Option("--folds", help="Folds of cross-fitting and of auto; 5 by default.")
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write the recalibrated predictions.", metavar="OUT")
-    ] = None,
-    save: Annotated[
-        str | None, typer.Option("--save", help="Write the fitted map: .json or .npz.", metavar="FILE")
-    ] = None,
+    fit: Fit = None,
+    apply: Apply = None,
+    method: Method = None,
+    map_path: MapPath = None,
+    candidates: Candidates = None,
+    score: Score = None,
+    folds: Folds = None,
+    output: Output = None,
+    save: Save = None,
     metrics: inputs.Metrics = None,
     sizes: inputs.Sizes = False,
     at: inputs.At = None,
@@ -58,7 +60,7 @@ def command(
     form: inputs.Format = "table",
     strict: inputs.Strict = False,
     quiet: inputs.Quiet = False,
-    listed: Annotated[bool, typer.Option("--list", help="List the methods and stop.")] = False,
+    listed: Listed = False,
 ) -> None:
     """Recalibrate predictions: fit a map on held-out rows, apply it to others, and say what it gained there."""
     from calibrant.cli.output import check_format, check_outputs, emit, progress_bar, refuse_warnings, write_outputs
