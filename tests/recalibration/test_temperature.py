@@ -128,7 +128,7 @@ def test_probmetrics():
     calibrators = pytest.importorskip("probmetrics.calibrators")
     from probmetrics.distributions import CategoricalLogits
 
-    z, y = problem(3000, 8, dtype=np.float32)
+    z, y = problem(3000, 8)
     other = calibrators.TemperatureScalingCalibrator()
     other.fit_torch(CategoricalLogits(torch.from_numpy(z)), torch.from_numpy(y))
     made = fit(z, y)

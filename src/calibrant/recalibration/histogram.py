@@ -32,7 +32,7 @@ from calibrant.recalibration.one_vs_rest import (
     OneVsRestMap,
     Pairs,
     Said,
-    brier,
+    brier_fit,
     check_pieces,
     class_notes,
     curved_classes,
@@ -98,10 +98,8 @@ class HistogramBinning(ClassRecalibrator):
             values=np.concatenate([values for _, values in curves]),
             sizes=np.array([len(edges) for edges, _ in curves], np.float64),
         )
-        before, after = brier(rows, np.exp(rows.logs)), brier(rows, made.apply(rows.logs))
-        said = class_notes(rows) + end_notes(made.values)
-        said += _empty_notes(empty, made.n_parameters)
-        return made, Fit(n=rows.n, loss="brier", before=before, after=after, passes=1, said=said)
+        said = class_notes(rows) + end_notes(made.values) + _empty_notes(empty, made.n_parameters)
+        return made, brier_fit(rows, made.apply(rows.logs), said)
 
     def _edges(self, scores: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """The upper edges."""

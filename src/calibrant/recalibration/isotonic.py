@@ -27,7 +27,7 @@ from calibrant.recalibration.one_vs_rest import (
     ENDS,
     OneVsRestMap,
     Pairs,
-    brier,
+    brier_fit,
     check_pieces,
     class_notes,
     curved_classes,
@@ -99,6 +99,4 @@ class IsotonicCalibration(ClassRecalibrator):
             values=np.concatenate([values for _, values in points]),
             sizes=np.array([len(x) for x, _ in points], np.float64),
         )
-        before, after = brier(rows, np.exp(rows.logs)), brier(rows, made.apply(rows.logs))
-        said = class_notes(rows) + end_notes(made.values)
-        return made, Fit(n=rows.n, loss="brier", before=before, after=after, passes=1, said=said)
+        return made, brier_fit(rows, made.apply(rows.logs), class_notes(rows) + end_notes(made.values))

@@ -25,7 +25,7 @@ from scipy.special import log_softmax
 from calibrant.recalibration.base import option
 from calibrant.recalibration.class_rows import ClassMap, ClassRecalibrator, ClassRows
 from calibrant.recalibration.isotonic import rising_points
-from calibrant.recalibration.one_vs_rest import Said, brier, pairs_made
+from calibrant.recalibration.one_vs_rest import Said, brier_fit, pairs_made
 from calibrant.recalibration.report import Fit
 
 FEW_ROWS = 100
@@ -95,9 +95,7 @@ class MulticlassIsotonic(ClassRecalibrator):
         shares = np.broadcast_to(rows.shares[kept, None], hits.shape)
         x, values = rising_points(pairs_made(rows, rows.logs[kept].ravel(), hits.ravel(), shares.ravel()))
         made = MulticlassIsotonicMap(x, values, self.identity)
-        before, after = brier(rows, np.exp(rows.logs)), brier(rows, np.exp(made.apply(rows.logs)))
-        said = _few_notes(int(kept.sum()))
-        return made, Fit(n=rows.n, loss="brier", before=before, after=after, passes=1, said=said)
+        return made, brier_fit(rows, np.exp(made.apply(rows.logs)), _few_notes(int(kept.sum())))
 
 
 def _few_notes(n: int) -> Said:

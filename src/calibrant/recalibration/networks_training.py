@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
-from scipy.special import log_softmax
+from scipy.optimize import minimize
 
 from calibrant.errors import MissingExtra
+from calibrant.kernels.temperature_sums import TemperatureSums
 from calibrant.recalibration.class_rows import ClassRows
-from calibrant.recalibration.one_temperature import WIDEST
+from calibrant.recalibration.one_temperature import best_inverse
 from calibrant.recalibration.report import Fit
 
 BLOCK = 1 << 18
@@ -90,20 +90,15 @@ class Trained:
 
 # ---------------------------------------------------------------------------------------- the start
 def slope_of(rows: ClassRows) -> tuple[float, tuple[str, ...]]:
-    """β = 1/T of the largest likelihood, where networks start, and what is to be said of it."""
-
-    def loss(log_slope: float) -> float:
-        return rows.nll(log_softmax(np.exp(log_slope) * rows.logs, axis=-1))
-
-    found = minimize_scalar(loss, bounds=(-WIDEST, WIDEST), method="bounded", options={"xatol": 1e-10})
-    at = {end: loss(end) for end in (-WIDEST, WIDEST)} | {0.0: loss(0.0)}
-    end = min(at, key=lambda place: at[place])
-    if at[0.0] <= min(found.fun, at[end]):
+    """β = 1/T of the largest likelihood of ℓ, where networks start, and what is to be said of it."""
+    sums = TemperatureSums(rows.logs, rows.labels, rows.shares.copy(), None)
+    found = best_inverse(sums, sums.at(1.0))
+    if found.after >= found.before:
         return 1.0, ()
-    if at[end] > found.fun:
-        return float(np.exp(found.x)), ()
-    side = "1/64: the rows seem too right to doubt" if end > 0 else "64: the rows seem to say nothing of their labels"
-    return float(np.exp(end)), (f"the temperature that the network starts from ended at {side}",)
+    if not found.at_bound:
+        return found.beta, ()
+    side = "1/64: the rows seem too right to doubt" if found.beta > 1 else "64: the rows seem to say nothing of labels"
+    return found.beta, (f"the temperature that the network starts from ended at {side}",)
 
 
 # ------------------------------------------------------------------------------------------- steps

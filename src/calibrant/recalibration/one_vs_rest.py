@@ -21,6 +21,7 @@ import numpy as np
 from calibrant.kernels.exact import exact_sum
 from calibrant.kernels.isotonic import joined_ties
 from calibrant.recalibration.class_rows import ClassMap, ClassRows
+from calibrant.recalibration.report import Fit
 
 Said = tuple[tuple[str, str], ...]
 ENDS = ("fitted", "inside")
@@ -77,6 +78,12 @@ def brier(rows: ClassRows, probs: np.ndarray) -> float:
     """The weighted mean of Σ_c (p_c − 1{c = label})²."""
     terms = np.square(probs).sum(axis=1) - 2.0 * rows.at_label(probs) + 1.0
     return float(exact_sum(rows.shares * np.maximum(terms, 0.0)))
+
+
+def brier_fit(rows: ClassRows, probs: np.ndarray, said: Said) -> Fit:
+    """The report of a map that was found in one pass: the Brier score before it, and of its predictions (n, C)."""
+    before, after = brier(rows, np.exp(rows.logs)), brier(rows, probs)
+    return Fit(n=rows.n, loss="brier", before=before, after=after, passes=1, said=said)
 
 
 # ----------------------------------------------------------------------------------------------- maps
