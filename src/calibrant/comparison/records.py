@@ -145,13 +145,6 @@ class CllCurve:
         lists = {k: tuple(math.nan if x is None else x for x in v) for k, v in data.items() if isinstance(v, list)}
         return cls(**{**data, **lists})
 
-    def __str__(self) -> str:
-        from calibrant.comparison.tables import curve_text
-
-        return curve_text(self)
-
-    __repr__ = __str__
-
 
 def _plain(value: float) -> float | None:
     return value if math.isfinite(value) else None

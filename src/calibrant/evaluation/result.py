@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.checks.check import Check
+from calibrant.comparison.result import Comparison
 from calibrant.errors import UsageError, did_you_mean, show
 from calibrant.evaluation.gains import Improvement
 from calibrant.evaluation.ladder import Ladder
@@ -131,6 +132,8 @@ class Evaluation:
     """What a recalibration gained, where the results are before and after it."""
     recalibration: Mapping[str, Any] | None = None
     """The method of a recalibration, its parameters and how its fit went."""
+    comparison: Comparison | None = None
+    """Ranks, paired differences and equivalents, where the inputs are models of the same rows."""
 
     def __getitem__(self, key: str) -> Any:
         """The estimate of a metric, or a check, where there is one input; the result of an input by name."""
@@ -162,6 +165,7 @@ class Evaluation:
         out |= {"passed": [table.to_json() for table in self.passed]} if self.passed else {}
         out |= {"sizes": [item.to_json() for item in self.sizes]} if self.sizes else {}
         out |= {} if self.recalibration is None else dict(self.recalibration)
+        out |= {} if self.comparison is None else self.comparison.to_json()
         return out | ({} if self.improvement is None else {"improvement": self.improvement.to_json()})
 
     def dumps(self) -> str:
@@ -201,6 +205,7 @@ class Evaluation:
             passed=tuple(PassTable.from_json(item) for item in data.get("passed", [])),
             improvement=Improvement.from_json(data["improvement"]) if "improvement" in data else None,
             recalibration={key: data[key] for key in RECALIBRATION if key in data} if "fits" in data else None,
+            comparison=Comparison.from_json(data) if "comparison" in data else None,
         )
 
     # ----------------------------------------------------------------------------------- display

@@ -1,0 +1,95 @@
+"""A comparison of models on the same rows: ranks, pairs, scores before and after temperature, equivalents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from calibrant.comparison.records import CllCurve, Equivalent, Pair, Ranked
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` adds to an evaluation."""
+
+    rank_by: str
+    ranking: tuple[Ranked, ...]
+    """By `rank_by`, the best first."""
+    pairs: tuple[Pair, ...]
+    """Score by score; of each all pairs, or those with the baseline."""
+    ranks: Mapping[str, tuple[Ranked, ...]] = field(default_factory=dict)
+    """The ranking by every score."""
+    temperature: str = "same"
+    """Of which rows: same (test-time cross-validation) or clean."""
+    splits: Mapping[str, Any] = field(default_factory=dict)
+    """How the halves were made."""
+    temperatures: Mapping[str, list[list[float]]] = field(default_factory=dict)
+    """By model: repeat by repeat, those fitted on either half."""
+    baseline: str | None = None
+    pool: str | None = None
+    equivalents: Mapping[str, Equivalent] = field(default_factory=dict)
+    curves: Mapping[str, CllCurve] = field(default_factory=dict)
+    """CLL against the number of members, where there are several; that of the pool is the mean over draws."""
+    equivalent_curves: Mapping[str, tuple[Equivalent, ...]] = field(default_factory=dict)
+    """The equivalent of the first k members of a model, k = 1, 2, …"""
+
+    def pair(self, first: str, second: str, score: str) -> Pair:
+        """The pair of two models by a score, the first less the second."""
+        from dataclasses import replace
+
+        from calibrant.errors import UsageError, show
+
+        for pair in self.pairs:
+            if pair.score != score:
+                continue
+            if (pair.first, pair.second) == (first, second):
+                return pair
+            if (pair.second, pair.first) == (first, second):
+                turned = {"difference": -pair.difference, "low": -pair.high, "high": -pair.low}
+                return replace(pair, first=first, second=second, **turned)
+        known = ", ".join(dict.fromkeys(f"{p.first} and {p.second}" for p in self.pairs))
+        scores = ", ".join(dict.fromkeys(p.score for p in self.pairs))
+        raise UsageError(
+            "comparison",
+            expected=f"two of the models that were compared ({known}) and a score ({scores})",
+            came=f"got {show(first)}, {show(second)} and {show(score)}",
+            do="name them as they were given to compare",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """`ranking` and `pairs`, and the rest under `comparison`."""
+        rest: dict[str, Any] = {
+            "rank_by": self.rank_by,
+            "temperature": self.temperature,
+            "baseline": self.baseline,
+            "pool": self.pool,
+            "splits": dict(self.splits),
+            "temperatures": dict(self.temperatures),
+            "ranks": {score: [item.to_json() for item in ranked] for score, ranked in self.ranks.items()},
+            "equivalents": {name: item.to_json() for name, item in self.equivalents.items()},
+            "curves": {name: item.to_json() for name, item in self.curves.items()},
+            "equivalent_curves": {
+                name: [item.to_json() for item in items] for name, items in self.equivalent_curves.items()
+            },
+        }
+        ranking, pairs = ([item.to_json() for item in items] for items in (self.ranking, self.pairs))
+        return {"ranking": ranking, "pairs": pairs, "comparison": rest}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Comparison:
+        """What `to_json` wrote, among the other parts of an evaluation."""
+        rest = data["comparison"]
+        plain = {key: rest[key] for key in ("rank_by", "temperature", "baseline", "pool", "splits", "temperatures")}
+        return cls(
+            **plain,
+            ranking=tuple(Ranked.from_json(item) for item in data["ranking"]),
+            pairs=tuple(Pair.from_json(item) for item in data["pairs"]),
+            ranks={score: tuple(Ranked.from_json(item) for item in items) for score, items in rest["ranks"].items()},
+            equivalents={name: Equivalent.from_json(item) for name, item in rest["equivalents"].items()},
+            curves={name: CllCurve.from_json(item) for name, item in rest["curves"].items()},
+            equivalent_curves={
+                name: tuple(Equivalent.from_json(item) for item in items)
+                for name, items in rest["equivalent_curves"].items()
+            },
+        )
