@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 HIGHER = ("cll", "accuracy")
@@ -70,6 +70,12 @@ class Pair(Record):
             return None
         ahead = (self.difference > 0.0) == better_when_higher(self.score)
         return self.first if ahead else self.second
+
+    def turned(self) -> Pair:
+        """The second less the first."""
+        return replace(
+            self, first=self.second, second=self.first, difference=-self.difference, low=-self.high, high=-self.low
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As plain data, with the model that is better."""

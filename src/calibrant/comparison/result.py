@@ -36,8 +36,6 @@ class Comparison:
 
     def pair(self, first: str, second: str, score: str) -> Pair:
         """The pair of two models by a score, the first less the second."""
-        from dataclasses import replace
-
         from calibrant.errors import UsageError, show
 
         for pair in self.pairs:
@@ -46,8 +44,7 @@ class Comparison:
             if (pair.first, pair.second) == (first, second):
                 return pair
             if (pair.second, pair.first) == (first, second):
-                turned = {"difference": -pair.difference, "low": -pair.high, "high": -pair.low}
-                return replace(pair, first=first, second=second, **turned)
+                return pair.turned()
         known = ", ".join(dict.fromkeys(f"{p.first} and {p.second}" for p in self.pairs))
         scores = ", ".join(dict.fromkeys(p.score for p in self.pairs))
         raise UsageError(
