@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant.comparison.halves import best_inverses, halves_of
 from calibrant.comparison.splits import Splits
-from calibrant.kernels.temperature_sums import TemperatureSums
+from calibrant.errors import LabelsError, ValuesError
+from calibrant.kernels.expansions import RowExpansions
 from calibrant.predictions import Classification, Judged
-from calibrant.recalibration.class_rows import ClassRows, as_classes
-from calibrant.recalibration.one_temperature import best_inverse
+from calibrant.recalibration.class_rows import as_classes, check_rows
+from calibrant.recalibration.shares import shares_of
 
 SAME, CLEAN = "same", "clean"
 
@@ -34,44 +36,80 @@ class Calibrated:
     """(R, 2): [r, h] was fitted on half h of repeat r and scores the other half; (1, 1) of clean rows."""
     temperature: float
     """Fitted on all rows: for information, nothing is scored by it; of clean rows the one that scores."""
+    before: np.ndarray
+    """(N,) log p(label) as it was given."""
 
 
 def calibrated(predictions: Classification | Judged, splits: Splits, threads: int | None = None) -> Calibrated:
     """Test-time cross-validation of one model, the average of its members."""
-    rows = ClassRows(as_classes(predictions).average())
-    logs, labels = rows.logs, rows.labels
-    loglik, brier = np.zeros(rows.n), np.zeros(rows.n)
-    found = np.empty((splits.repeats, 2))
+    known = as_classes(predictions)
+    rows = expanded(known, threads)
+    halves = halves_of(rows, splits, shares_of(known))
+    before = rows.exact(np.ones(rows.n))[0]
+    beta = best_inverses(rows, halves)
+    total = np.zeros((2, rows.n))
     for r, half in enumerate(splits.half):
-        for h in (0, 1):
-            fit, score = half == h, half != h
-            found[r, h] = _fitted(logs[fit], labels[fit], rows.shares[fit], threads)
-            scored = _scored(logs[score], labels[score], found[r, h])
-            loglik[score] += scored[0] / splits.repeats
-            brier[score] += scored[1] / splits.repeats
-    return Calibrated(loglik, brier, found, _fitted(logs, labels, rows.shares, threads))
+        total += rows.exact(beta[r][1 - half.astype(np.int64)])
+    total /= splits.repeats
+    return Calibrated(total[0], total[1], 1.0 / beta[:-1], float(1.0 / beta[-1, 0]), before)
 
 
 def calibrated_by(
     predictions: Classification | Judged, clean: Classification | Judged, threads: int | None = None
 ) -> Calibrated:
     """All rows at the temperature that is best for other, clean rows."""
-    fit, rows = (ClassRows(as_classes(item).average()) for item in (clean, predictions))
-    temperature = _fitted(fit.logs, fit.labels, fit.shares, threads)
-    loglik, brier = _scored(rows.logs, rows.labels, temperature)
-    return Calibrated(loglik, brier, np.array([[temperature]]), temperature)
+    rows = expanded(as_classes(predictions), threads)
+    beta = fitted(clean, threads)
+    loglik, brier = rows.exact(np.full(rows.n, beta))
+    return Calibrated(loglik, brier, np.array([[1.0 / beta]]), 1.0 / beta, rows.exact(np.ones(rows.n))[0])
 
 
-def _fitted(logs: np.ndarray, labels: np.ndarray, shares: np.ndarray, threads: int | None) -> float:
-    weights = np.ascontiguousarray(shares / shares.sum())
-    sums = TemperatureSums(np.ascontiguousarray(logs), np.ascontiguousarray(labels), weights, threads)
-    return 1.0 / best_inverse(sums, sums.at(1.0)).beta
+def fitted(predictions: Classification | Judged, threads: int | None = None) -> float:
+    """The inverse temperature that is best for all rows."""
+    known = as_classes(predictions)
+    rows = expanded(known, threads)
+    whole = Splits(np.zeros((0, rows.n), np.uint8), 0)
+    return float(best_inverses(rows, halves_of(rows, whole, shares_of(known)))[-1, 0])
 
 
-def _scored(logs: np.ndarray, labels: np.ndarray, temperature: float) -> tuple[np.ndarray, np.ndarray]:
-    from scipy.special import log_softmax
+# --------------------------------------------------------------------------------------------- rows
+def expanded(predictions: Classification, threads: int | None) -> RowExpansions:
+    """The rows of the average of all members, expanded about T = 1; what is no prediction is refused."""
+    rows = RowExpansions(labels_of(predictions), predictions.classes, threads)
+    if predictions.members == 1:
+        rows.take(member_scores(predictions, 0), predictions.kind)
+    else:
+        for m in range(predictions.members):
+            rows.add(member_scores(predictions, m), predictions.kind)
+    rows.expand(1.0)
+    refuse_faulty(rows, predictions)
+    return rows
 
-    scaled = log_softmax(logs / temperature, axis=-1)
-    at = scaled[np.arange(len(labels)), labels]
-    probs = np.exp(scaled)
-    return at, (probs**2).sum(axis=1) - 2.0 * np.exp(at) + 1.0
+
+def labels_of(predictions: Classification) -> np.ndarray:
+    """The label (N,) of each row."""
+    if predictions.labels is not None:
+        return np.ascontiguousarray(predictions.labels, np.int64)
+    raise LabelsError(
+        f"calibrated log-likelihood: {predictions.name}",
+        expected="a label for each row",
+        came="there are only soft labels" if predictions.label_probs is not None else "there are none",
+        do="give the labels of the rows",
+    )
+
+
+def member_scores(predictions: Classification, m: int) -> np.ndarray:
+    """The scores (N, C) of one member in float32 or float64, C order; those given where they are that already."""
+    member = predictions.member(m)
+    (_, block), *_ = member.score_blocks(member.n)
+    return block[0]
+
+
+def refuse_faulty(rows: RowExpansions, predictions: Classification) -> None:
+    """Refuse rows that are no predictions, in the words that recalibration has for them."""
+    if not rows.faulty:
+        return
+    check_rows(predictions)
+    raise ValuesError(
+        predictions.kind, expected="numbers that can be compared", came="some are beyond float64", do="scale them down"
+    )

@@ -1,20 +1,27 @@
 """Calibrated log-likelihood of k members, for every k: of the members as they come, or of random draws of them.
 
 A draw is a random order of all members; its first k are the draw of k. Word j of member m for draw d is the Philox word
-of (seed, MEMBER_ORDERS, d, m).
+of (seed, MEMBER_ORDERS, d, m). Members are added one by one to the sums of their probabilities in float64, and the
+temperatures of k − 1 members say where to look for those of k.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.comparison.calibrated import calibrated
+from calibrant.comparison.calibrated import labels_of, member_scores, refuse_faulty
+from calibrant.comparison.halves import Halves, best_inverses, halves_of
 from calibrant.comparison.splits import Splits
+from calibrant.kernels.expansions import RowExpansions
 from calibrant.kernels.philox import words
 from calibrant.kernels.resampling import MEMBER_ORDERS
 from calibrant.predictions import Classification, Judged
+from calibrant.recalibration.class_rows import as_classes
+from calibrant.recalibration.one_temperature import BOUND
+from calibrant.recalibration.shares import shares_of
 
 
 @dataclass(frozen=True)
@@ -45,32 +52,110 @@ def curve_rows(
     predictions: Classification | Judged, splits: Splits, orders: np.ndarray, threads: int | None = None
 ) -> CurveRows:
     """CLL of the first k members of each order (D, K); weights of rows count in every mean."""
-    draws, most = orders.shape
-    share = np.full(predictions.n, 1.0 / predictions.n) if predictions.weights is None else predictions.weights
-    share = share / share.sum()
-    single = np.empty((draws, most, predictions.n))
-    temperature, before = np.empty((draws, most)), np.empty((draws, most))
+    known = as_classes(predictions)
+    rows = RowExpansions(labels_of(known), known.classes, threads)
+    halves = halves_of(rows, splits, shares_of(known))
+    return _collected(known, orders, lambda order: _cross_validated(known, rows, halves, order))
+
+
+def curve_rows_by(
+    predictions: Classification | Judged,
+    clean: Classification | Judged,
+    orders: np.ndarray,
+    threads: int | None = None,
+) -> CurveRows:
+    """The same at the temperature that is best for the same members on other, clean rows."""
+    known, other = as_classes(predictions), as_classes(clean)
+    rows, fit = (RowExpansions(labels_of(item), item.classes, threads) for item in (known, other))
+    whole = halves_of(fit, Splits(np.zeros((0, fit.n), np.uint8), 0), shares_of(other))
+    return _collected(known, orders, lambda order: _by_clean(known, other, rows, fit, whole, order))
+
+
+# ------------------------------------------------------------------------------------------ one order
+Step = tuple[np.ndarray, np.ndarray, float]
+"""Of k members: CLL (N,), log p(label) before temperature (N,), and the temperature of all rows."""
+
+
+def _cross_validated(
+    predictions: Classification, rows: RowExpansions, halves: Halves, order: np.ndarray
+) -> Iterator[Step]:
+    rows.clear()
+    scores, guess, last = np.empty(rows.n), None, None
+    for k, m in enumerate(order, 1):
+        rows.add(member_scores(predictions, int(m)), predictions.kind, _start(guess))
+        refuse_faulty(rows, predictions)
+        before, impossible = rows.raw() - np.log(k), rows.impossible
+        beta = best_inverses(rows, halves, guess=guess, scores=scores)
+        yield np.where(impossible, -np.inf, scores), before, float(1.0 / beta[-1, 0])
+        guess, last = _guess(beta, last), beta
+
+
+def _guess(beta: np.ndarray, last: np.ndarray | None) -> np.ndarray:
+    """What k + 1 members want, if they differ from k half as much as k do from k − 1."""
+    drift = 1.0 if last is None else np.clip(np.sqrt(beta / last), 0.9, 1.1)
+    return np.clip(beta * drift, 1.0 / BOUND, BOUND)
+
+
+def _start(guess: np.ndarray | None) -> float:
+    """The least of them: above it expansions reach farthest."""
+    return 1.0 if guess is None else float(np.nanmin(guess))
+
+
+def _by_clean(
+    predictions: Classification,
+    clean: Classification,
+    rows: RowExpansions,
+    fit: RowExpansions,
+    whole: Halves,
+    order: np.ndarray,
+) -> Iterator[Step]:
+    rows.clear()
+    fit.clear()
+    guess, last = None, None
+    for k, m in enumerate(order, 1):
+        rows.add(member_scores(predictions, int(m)), predictions.kind)
+        fit.add(member_scores(clean, int(m)), clean.kind, _start(guess))
+        refuse_faulty(rows, predictions)
+        refuse_faulty(fit, clean)
+        beta = best_inverses(fit, whole, guess=guess)
+        best = float(beta[-1, 0])
+        yield rows.exact(np.full(rows.n, best))[0], rows.exact(np.ones(rows.n))[0], 1.0 / best
+        guess, last = _guess(beta, last), beta
+
+
+# --------------------------------------------------------------------------------------- many of them
+def _collected(
+    predictions: Classification, orders: np.ndarray, steps: Callable[[np.ndarray], Iterator[Step]]
+) -> CurveRows:
+    """Means over draws, and the spread about them by Welford's recurrence: no draw is kept."""
+    (draws, most), n = orders.shape, predictions.n
+    share = shares_of(predictions)
+    values, before, temperature = (np.empty((draws, most)) for _ in range(3))
+    mean, spread = np.zeros((most, n)), np.zeros((most, n) if draws > 1 else (most, 0))
     for d, order in enumerate(orders):
-        for k in range(1, most + 1):
-            part = _of_members(predictions, order[:k])
-            found = calibrated(part, splits, threads)
-            single[d, k - 1], temperature[d, k - 1] = found.log_likelihood, found.temperature
-            before[d, k - 1] = _log_likelihood(part) @ share
-    mean = single.mean(axis=0)
-    apart = single - mean
-    noise = ((apart - (apart @ share)[..., None]) ** 2 @ share).mean(axis=0) / predictions.n
-    interaction = noise / (1.0 - 1.0 / draws) if draws > 1 else np.zeros(most)
-    return CurveRows(single @ share, mean, interaction, before, temperature)
+        for k, (scores, plain, found) in enumerate(steps(order)):
+            values[d, k], before[d, k], temperature[d, k] = mean_of(scores, share), mean_of(plain, share), found
+            if draws == 1:
+                mean[k] = scores
+                continue
+            with np.errstate(invalid="ignore"):
+                apart = scores - mean[k]
+                mean[k] = np.where(np.isfinite(scores), mean[k] + apart / (d + 1), -np.inf)
+                spread[k] += apart * (scores - mean[k])
+    return CurveRows(values, mean, _interaction(values, spread, share), before, temperature)
 
 
-def _of_members(predictions: Classification | Judged, chosen: np.ndarray) -> Classification | Judged:
-    if isinstance(predictions, Judged):
-        return replace(predictions, confidence=predictions.confidence[chosen])
-    return replace(predictions, scores=predictions.scores[chosen], member_names=None)
+def _interaction(values: np.ndarray, spread: np.ndarray, share: np.ndarray) -> np.ndarray:
+    draws, most = values.shape
+    if draws == 1:
+        return np.zeros(most)
+    with np.errstate(invalid="ignore"):
+        noise = np.array([mean_of(row, share) for row in spread]) / draws - values.var(axis=0)
+    return np.maximum(noise, 0.0) / len(share) / (1.0 - 1.0 / draws)
 
 
-def _log_likelihood(predictions: Classification | Judged) -> np.ndarray:
-    from calibrant.recalibration.class_rows import ClassRows, as_classes
-
-    rows = ClassRows(as_classes(predictions).average())
-    return rows.at_label(rows.logs)
+def mean_of(rows: np.ndarray, share: np.ndarray) -> float:
+    """Σ share · rows; rows of no weight do not count, whatever they hold."""
+    if share.all():
+        return float(share @ rows)
+    return float(share[share > 0] @ rows[share > 0])
