@@ -2,9 +2,9 @@
 
 With ids: the rows that all models have, in the order of the first; ids that repeat are matched only where all models
 have them in one order. Rows whose labels are not the same in all are left out. Without ids nothing can be matched: as
-many rows and the same labels are asked for. Whether a judged answer is right is the model's own affair (its `correct` is
-no label of the row), so that it is compared only where there are no ids to know the rows by. Weights belong to rows and
-must be the same; a column that only some models have is given to the others, so that units and slices are there for all.
+many rows and the same labels are asked for. Whether a judged answer is right is the model's own affair: `correct` is no
+label of the row, and is compared only where there are no ids to know rows by. Weights belong to rows and must be the
+same. A column that only some models have is given to the others, so that units and slices are there for all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import CalibrantError, InputError, LabelsError, ShapeError, show
+from calibrant.errors import CalibrantError, InputError, LabelsError, ShapeError
 from calibrant.predictions import InMemory
 from calibrant.predictions.base import Note
 
@@ -211,6 +211,4 @@ def refusal(found: Matched) -> Note | None:
     if found.error is None:
         return None
     error = found.error
-    return Note(
-        found.code, f"{show(error.subject, 200)[1:-1]}: {error.came}; expected {error.expected}: {error.do}", REFERENCE
-    )
+    return Note(found.code, f"{error.subject}: expected {error.expected}, but {error.came}; {error.do}", REFERENCE)

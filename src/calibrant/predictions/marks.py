@@ -44,25 +44,35 @@ def _counted(hashes: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndar
     return values[: 2 * MARKS], times[: 2 * MARKS]
 
 
+def prediction_hashes(predictions: Any) -> np.ndarray:
+    """Hashes of what is predicted alone, without labels and ids; rows of round numbers have the largest there is."""
+    return np.where(_odd(predictions, slice(None)), _folded(_numbers(predictions)), _NONE)
+
+
 def _hashes(predictions: Any, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-    numbers = [values[rows] for values in _numbers(predictions)]
-    truth = next(
-        (t for t in (getattr(predictions, k, None) for k in ("labels", "correct", "y")) if t is not None), None
-    )
-    numbers += [] if truth is None else [truth[rows]]
-    hashes = np.full(len(numbers[0]), np.uint64(len(numbers)))
-    for values in numbers:
-        hashes ^= values.astype(np.float64).view(np.uint64)
-        hashes *= _ODD
+    truths = (getattr(predictions, name, None) for name in ("labels", "correct", "y"))
+    numbers = [*_numbers(predictions), *(truth for truth in truths if truth is not None)]
+    hashes = _folded([values[rows] for values in numbers])
     if predictions.info.ids is not None:
         hashes = _with_ids(hashes, predictions.info.ids[rows])
     return _stirred(hashes) >> np.uint64(64 - 4 * DIGITS)
 
 
+def _folded(numbers: list[np.ndarray]) -> np.ndarray:
+    hashes = np.full(len(numbers[0]), np.uint64(len(numbers)))
+    for values in numbers:
+        hashes ^= values.astype(np.float64).view(np.uint64)
+        hashes *= _ODD
+    return hashes
+
+
 def _known(predictions: Any, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
     """Whether rows have an id, or a number that is not round."""
-    if predictions.info.ids is not None:
-        return np.ones(len(predictions.info.ids[rows]), bool)
+    ids = predictions.info.ids
+    return _odd(predictions, rows) if ids is None else np.ones(len(ids[rows]), bool)
+
+
+def _odd(predictions: Any, rows: np.ndarray | slice) -> np.ndarray:
     scaled = np.stack([np.asarray(values[rows], np.float64) for values in _numbers(predictions)]) * ROUND
     with np.errstate(invalid="ignore"):
         odd = np.abs(scaled - np.rint(scaled)) > 1e-6 * np.abs(scaled) + 1e-9
