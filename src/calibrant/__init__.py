@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from calibrant.evaluation.evaluate import evaluate as evaluate
     from calibrant.evaluation.evaluate import measure as measure
     from calibrant.evaluation.evaluate import score_rows as score_rows
+    from calibrant.evaluation.flips import rank_flips as rank_flips
     from calibrant.evaluation.improvement import improvement as improvement
+    from calibrant.evaluation.lint import lint as lint
     from calibrant.evaluation.monitor import Monitor as Monitor
     from calibrant.evaluation.recalibrate import recalibrate as recalibrate
     from calibrant.evaluation.result import Evaluation as Evaluation
@@ -68,8 +70,10 @@ _HOMES = {
     "detect": "calibrant.evaluation.detect",
     "evaluate": "calibrant.evaluation.evaluate",
     "improvement": "calibrant.evaluation.improvement",
+    "lint": "calibrant.evaluation.lint",
     "measure": "calibrant.evaluation.evaluate",
     "metrics": "calibrant.registry",
+    "rank_flips": "calibrant.evaluation.flips",
     "read": "calibrant.predictions.files.reading",
     "recalibrate": "calibrant.evaluation.recalibrate",
     "scan": "calibrant.predictions.files.stream",

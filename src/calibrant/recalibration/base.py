@@ -18,7 +18,9 @@ import numpy as np
 from calibrant.errors import CalibrantWarning, LabelsError, ShapeError, UsageError, did_you_mean, show
 from calibrant.predictions import Classification, Judged, Regression
 from calibrant.predictions.base import Note
+from calibrant.predictions.marks import marks_of
 from calibrant.recalibration.report import Fit
+from calibrant.recalibration.seen import seen
 from calibrant.recalibration.stored_fields import KINDS
 from calibrant.registry.metric import Option, Value
 
@@ -94,6 +96,8 @@ class Fitted:
     member_names: tuple[str, ...] | None = None
     name: str = ""
     """What the fitted rows were called."""
+    marks: str = ""
+    """By which the fitted rows are known again: see `calibrant.predictions.marks`."""
 
 
 # ------------------------------------------------------------------------------------------ methods
@@ -230,7 +234,7 @@ class Recalibrator:
                 came="there are no labels",
                 do="fit on held-out rows with labels",
             )
-        self.fitted = self._fitted(predictions, threads)
+        self.fitted = replace(self._fitted(predictions, threads), marks=marks_of(predictions))
         for note in self.notes():
             warnings.warn(note.message, CalibrantWarning, stacklevel=2)
         return self
@@ -241,6 +245,7 @@ class Recalibrator:
         self._check_fits(predictions)
         made = self._transformed(predictions)
         meta = chained(predictions, self._step(predictions), self.found.name)
+        meta |= seen(self.found.marks, predictions, made)
         return made._with_info(replace(made.info, meta={**made.info.meta, "recalibration": meta}))
 
     def save(self, path: Any) -> Any:

@@ -15,6 +15,7 @@ from scipy.special import log_softmax
 from calibrant.errors import FileError, UsageError, plain, show
 from calibrant.predictions.files.stores import npz_store
 from calibrant.predictions.files.writing import atomic_write
+from calibrant.predictions.marks import read_marks, written
 from calibrant.recalibration.base import Fitted, Map, Recalibrator
 from calibrant.recalibration.report import Fit
 from calibrant.recalibration.stored_fields import UNREADABLE, text, texts, whole
@@ -63,6 +64,7 @@ def to_json(made: Recalibrator) -> dict[str, Any]:
         "class_names": None if found.class_names is None else list(found.class_names),
         "member_names": None if found.member_names is None else list(found.member_names),
         "fitted_on": found.name,
+        "marks": found.marks,
         "maps": [each.parameters() for each in found.maps],
         "fits": [fit.to_json() for fit in found.fits],
     }
@@ -116,6 +118,7 @@ def from_json(data: dict[str, Any]) -> Recalibrator:
         class_names=None if names[0] is None else texts(names[0], "class_names", classes),
         member_names=None if names[1] is None else texts(names[1], "member_names", len(maps)),
         name=text(data["fitted_on"], "fitted_on"),
+        marks=written(read_marks(data.get("marks", ""))),
     )
     return made
 

@@ -45,6 +45,7 @@ def _brier_part(part: str, title: str, definition: str, direction: str) -> Metri
         limits=(-2.0, 2.0) if part == "within" else (0.0, 2.0),
         needs=frozenset({"hard_labels"}),
         tasks=CLASSES,
+        comparable=part == "uncertainty",
         bias=""
         if part == "uncertainty"
         else "Plug-in, depends on the bins and on n; no interval that covers is known.",

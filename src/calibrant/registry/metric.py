@@ -85,6 +85,8 @@ class Metric:
     proper: bool = False
     comparable: bool = True
     bias: str = ""
+    pitfall: str = ""
+    """Code of the pitfall that comparing models by it is; where it is not comparable and none is named, its bias."""
     interval: str = "none"
     options: tuple[Option, ...] = ()
     wanted: Callable[[Spec, Any], frozenset[Hashable]] = lambda spec, predictions: frozenset()

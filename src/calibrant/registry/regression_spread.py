@@ -138,6 +138,7 @@ WIDTH = Metric(
     limits=(-INFINITE, INFINITE),
     tasks=NUMBERS,
     comparable=False,
+    pitfall="spread-alone",
     bias="Unbiased. Narrower is better only among models that cover alike: read it beside `picp`, or take "
     "`interval_score`, which weighs both. Ends from few samples are too near each other.",
     cost="linear",
@@ -168,6 +169,7 @@ SHARPNESS = Metric(
     needs=frozenset({"mean"}),
     tasks=NUMBERS,
     comparable=False,
+    pitfall="spread-alone",
     bias="Consistent; biased by the root only, O(1/n). It says nothing of what came true: sharper is better only "
     "among calibrated models.",
     cost="linear",

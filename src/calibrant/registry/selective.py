@@ -123,6 +123,11 @@ def _of_threshold(column: int) -> Any:
 
 
 CHOSEN = " The threshold is chosen on the same rows unless it is given; the interval takes it as given."
+AT_THRESHOLD: dict[str, Any] = {
+    "comparable": False,
+    "pitfall": "confidence-thresholds",
+    "bias": "At one threshold models of different temperatures leave different shares of rows (Ashukha et al. 2020).",
+}
 METRICS = (
     _entry(
         "misclassification_auroc",
@@ -133,6 +138,7 @@ METRICS = (
         direction="higher",
         needs=frozenset({"hard_labels"}),
         comparable=False,
+        pitfall="misclassification-auc",
         bias="Each model has wrong rows of its own: a better model can have a lower value (Ashukha et al. 2020).",
         interval="DeLong on the logit scale; Poisson bootstrap with weights or units",
     ),
@@ -145,6 +151,7 @@ METRICS = (
         direction="higher",
         needs=frozenset({"hard_labels"}),
         comparable=False,
+        pitfall="misclassification-auc",
         bias="Grows with the number of wrong rows: not comparable across models (Ashukha et al. 2020).",
     ),
     _entry(
@@ -163,6 +170,7 @@ METRICS = (
         lambda spec: partial(_area, column=1),
         direction="lower",
         comparable=False,
+        pitfall="misclassification-auc",
         bias="The optimum depends on the accuracy: a model with more errors can have a smaller excess.",
     ),
     _entry(
@@ -182,6 +190,7 @@ METRICS = (
         _of_threshold(0),
         score="entropy",
         direction="higher",
+        **AT_THRESHOLD,
         options=(THRESHOLD,),
     ),
     _entry(
@@ -193,6 +202,7 @@ METRICS = (
         score="entropy",
         direction="higher",
         comparable=False,
+        pitfall="confidence-thresholds",
         bias="Thresholds run over the model's own range of uncertainty, which single rows set.",
     ),
     _entry(
@@ -203,6 +213,7 @@ METRICS = (
         _of_threshold(1),
         score="entropy",
         direction="higher",
+        **AT_THRESHOLD,
         options=(THRESHOLD,),
     ),
     _entry(
@@ -213,6 +224,7 @@ METRICS = (
         _of_threshold(2),
         score="entropy",
         direction="higher",
+        **AT_THRESHOLD,
         options=(THRESHOLD,),
     ),
 )

@@ -1,0 +1,201 @@
+"""Pitfalls of the rows that models are compared on: others, dependent ones, and those that a map was fitted on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from calibrant.comparison.alignment import LABELS, ROWS, refusal
+from calibrant.comparison.setup import CALIBRATED, Setup, note
+from calibrant.predictions import Classification, InMemory, Judged, Regression
+from calibrant.predictions.base import Note
+from calibrant.predictions.marks import met, prediction_hashes, row_hashes
+from calibrant.recalibration.seen import scored_share
+
+UNITS = frozenset({
+    "author", "call", "chat", "child", "client", "clip", "conversation", "customer", "dialog", "dialogue", "doc",
+    "document", "donor", "encounter", "episode", "eye", "family", "household", "image", "img", "individual",
+    "lesion", "litter", "mouse", "page", "participant", "passage", "patient", "person", "photo", "picture",
+    "prompt", "query", "question", "recording", "respondent", "scan", "scene", "sentence", "sequence", "session",
+    "slide", "speaker", "specimen", "story", "student", "study", "subject", "template", "text", "thread", "track",
+    "trajectory", "user", "utterance", "video", "visit", "volunteer",
+})  # fmt: skip
+"""What several rows may be of, and then depend on each other."""
+NUMBERED = frozenset({"cluster", "group", "item", "sample", "site", "unit"})
+"""The same, where the name says that it is the number of one: `group_id`, not `group`."""
+NUMBER = frozenset({
+    "code", "hash", "id", "identifier", "idx", "index", "key", "name", "nr", "number", "no", "num", "pk", "ref",
+    "uid", "uuid",
+})  # fmt: skip
+WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def different_rows(setup: Setup) -> Iterator[Note]:
+    """Rows that not all models have, labels that are not the same, or rows that cannot be matched at all."""
+    refused = refusal(setup.matched)
+    for found in [*setup.matched.notes, *([] if refused is None else [refused])]:
+        if found.code in (ROWS, LABELS):
+            yield note(found.code, found.message)
+
+
+def own_answers(setup: Setup) -> Iterator[Note]:
+    """Judged answers of which some models are right and others wrong, compared by proper scores."""
+    models = [model for name, model in setup.together.items() if name in setup.models and isinstance(model, Judged)]
+    proper = [t for t, metric in setup.compared.items() if t in CALIBRATED or (metric is not None and metric.proper)]
+    known = [model.correct for model in models if model.correct is not None]
+    if len(known) < 2 or not proper:
+        return
+    others = int(np.any([known[0] != other for other in known[1:]], axis=0).sum())
+    if others:
+        said = f"in {others} of {len(known[0])} rows some models are right and others wrong, so that {proper[0]} is of "
+        yield note(
+            "own-answers", f"{said}another problem for each: compare accuracy and aurc, or confidences of one answer"
+        )
+
+
+def different_classes(setup: Setup) -> Iterator[Note]:
+    """Other classes, by number or by name."""
+    models = {name: model for name, model in setup.models.items() if isinstance(model, Classification)}
+    numbers = {name: model.classes for name, model in models.items()}
+    if len(set(numbers.values())) > 1:
+        said = ", ".join(f"{name} has {count}" for name, count in numbers.items())
+        yield note("different-classes", f"models have different numbers of classes ({said}): give all the same")
+        return
+    names = {name: set(model.class_names) for name, model in models.items() if model.class_names}
+    for name, other in list(names.items())[1:]:
+        first, known = next(iter(names.items()))
+        if other != known:
+            odd = sorted(other ^ known)[0]
+            yield note(
+                "different-classes", f"{first} and {name} differ in class {odd!r}: give all models the same classes"
+            )
+            return
+
+
+# -------------------------------------------------------------------------------------------------- fitted on
+def scored_on_fitted_rows(setup: Setup) -> Iterator[Note]:
+    """Maps that were fitted on rows that are scored, and clean rows that are the rows that are scored."""
+    for name, model in setup.models.items():
+        if scored_share(model) > 0.0:
+            method = model.info.meta["recalibration"].get("method", "a map")
+            said = f"{name}: {method} was fitted on rows that are scored"
+            yield note("scored-on-fitted-rows", f"{said}: fit on other rows, or use cross_fit")
+    for name, clean in (setup.clean or {}).items():
+        shared = 0 if name not in setup.models else shared_rows(clean, setup.models[name])
+        if shared:
+            said = f"{name}: {shared} of {clean.n} clean rows, which fit the temperature, are rows that are scored"
+            yield note("scored-on-fitted-rows", f"{said}: give other rows, or temperature='same'")
+
+
+def shared_rows(clean: InMemory, scored: InMemory) -> int:
+    """Rows in both: by ids whose labels are the same (row numbers of two files are no ids), or the very predictions."""
+    one, two = clean.info.ids, scored.info.ids
+    if one is not None and two is not None:
+        common, first, second = np.intersect1d(one, two, return_indices=True)
+        labels = getattr(clean, "labels", None), getattr(scored, "labels", None)
+        if len(common) and (labels[0] is None or labels[1] is None):
+            return len(common)
+        return len(common) if len(common) and (labels[0][first] == labels[1][second]).mean() > 0.9 else 0  # type: ignore[index]
+    hashes = np.unique(row_hashes(clean))
+    return len(met(hashes[hashes < 1 << 48], row_hashes(scored)))
+
+
+def uneven_recalibration(setup: Setup) -> Iterator[Note]:
+    """Some models recalibrated and others not, compared by scores that recalibration changes."""
+    if "cll" in setup.compared and setup.rank_by in CALIBRATED:
+        return
+    done = [name for name, model in setup.models.items() if "recalibration" in model.info.meta]
+    raw = [text for text, metric in setup.compared.items() if metric is not None and (metric.proper or metric.pitfall)]
+    if 0 < len(done) < len(setup.models) and raw:
+        others = [name for name in setup.models if name not in done]
+        said = f"{', '.join(done)} {'are' if len(done) > 1 else 'is'} recalibrated and {', '.join(others)} not"
+        yield note("uneven-recalibration", f"{said}: recalibrate all in the same way, or rank by cll")
+
+
+# ------------------------------------------------------------------------------------------------- dependent
+def dependent_rows(setup: Setup) -> Iterator[Note]:
+    """Without units: repeated ids, repeated values of a column that is named like a unit, or copies of rows."""
+    if setup.units is not None or not setup.models:
+        return
+    for name, model in setup.models.items():
+        if model.info.ids is not None:
+            distinct = len(np.unique(model.info.ids))
+            if distinct < model.n:
+                said = f"{name}: {model.n} rows have {distinct} ids"
+                yield note("dependent-rows", f"{said}: give the ids as a column too, and name it as units")
+                return
+    for column, values in {k: v for model in setup.models.values() for k, v in model.columns.items()}.items():
+        distinct = len(np.unique(values)) if is_unit(column) else 0
+        if 1 < distinct < len(values):
+            said = f"{len(values)} rows are of {distinct} values of column {column!r} and treated as independent"
+            yield note("dependent-rows", f"{said}: give units={column!r} if rows of one value depend on each other")
+            return
+    copies = copied_rows(setup.together)
+    if copies:
+        said = f"{copies} rows are copies of others, predictions and labels alike, and treated as independent"
+        yield note("dependent-rows", f"{said}: leave them out, or name the column of what they are copies of as units")
+
+
+def is_unit(column: str) -> bool:
+    """Whether a column is named like what several rows may be of: patient, patient_id, PromptHash, but not class."""
+    words = [word.lower() for word in WORDS.findall(column)]
+    named = [word for word in words if word not in NUMBER]
+    known = UNITS | NUMBERED if len(named) < len(words) else UNITS
+    return bool(named) and all(word in known or word.removesuffix("s") in known for word in named)
+
+
+def copied_rows(models: dict[str, InMemory]) -> int:
+    """Rows that repeat the predictions of others in all models, where labels agree too often for different cases.
+
+    Independent rows of equal features have equal predictions too, and then labels agree with probability Σ_c p_c²: it
+    takes so many pairs that at least five should disagree, and hardly one that does. Saturated rows have round numbers
+    and are left out.
+    """
+    if not models or any(not model.has_labels for model in models.values()):
+        return 0
+    first, second, count = _repeated(list(models.values()))
+    if len(first) < 5:
+        return 0
+    example = next(iter(models.values()))
+    if isinstance(example, Regression):
+        y = np.asarray(example.y, np.float64)
+        fine = np.abs(y[first] * 1e4 - np.rint(y[first] * 1e4)) > 1e-6
+        agreed, expected = (y[first] == y[second]), float(fine.sum())
+    else:
+        truth = example.labels if isinstance(example, Classification) else example.correct
+        if truth is None:
+            return 0
+        agreed = truth[first] == truth[second]
+        expected = float(np.sum(1.0 - np.mean([_agreement(m, first) for m in models.values()], axis=0)))
+    odd = int((~agreed).sum())
+    return count if odd <= 0.005 * len(agreed) and expected >= 5.0 + 3.0 * odd else 0
+
+
+def _repeated(models: list[InMemory]) -> tuple[np.ndarray, np.ndarray, int]:
+    """The first two rows of each set of equal ones, and how many rows repeat one before them."""
+    hashes, known = np.zeros(models[0].n, np.uint64), np.ones(models[0].n, bool)
+    for model in models:
+        own = prediction_hashes(model)
+        known &= own != np.iinfo(np.uint64).max
+        hashes = hashes * np.uint64(0x9E3779B97F4A7C15) ^ own
+    rows = np.flatnonzero(known)
+    rows = rows[np.argsort(hashes[rows], kind="stable")]
+    again = np.zeros(len(rows), bool)
+    again[1:] = hashes[rows[1:]] == hashes[rows[:-1]]
+    at = np.flatnonzero(again & ~np.concatenate([[False], again[:-1]]))
+    return rows[at - 1], rows[at], int(again.sum())
+
+
+def _agreement(model: InMemory, rows: np.ndarray) -> np.ndarray:
+    """Σ_c p_c² of the average."""
+    if isinstance(model, Judged):
+        p = model.confidence[:, rows].mean(axis=0)
+        return np.asarray(p**2 + (1.0 - p) ** 2)
+    return np.asarray((model[rows].average().as_probs().scores[0] ** 2).sum(axis=1))  # type: ignore[union-attr]
+
+
+RULES = (
+    different_rows, own_answers, different_classes, scored_on_fitted_rows, uneven_recalibration, dependent_rows,
+)  # fmt: skip
