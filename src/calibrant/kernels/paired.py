@@ -7,6 +7,7 @@ never lie in memory at one time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def poisson_sums(
 def signed_sums(
     fill: Fill, units: int, columns: int, *, replicates: int, seed: int, threads: int | None = None
 ) -> np.ndarray:
-    """(replicates, columns) Σ_u ±x[u]: the sign of u is bit u mod 32 of the word of (seed, SIGNS, replicate, u // 32)."""
+    """(replicates, columns) Σ_u ±x[u]: the sign is bit u mod 32 of the word of (seed, SIGNS, replicate, u // 32)."""
     return _sums(loops.signed_sums, SIGNS, fill, (units, columns), replicates, seed, threads)
 
 
@@ -53,5 +54,5 @@ def _sums(
         block = np.zeros((min(step, units - first), wide))
         fill(first, first + len(block), block)
         run = (*key, np.uint32(purpose), block, np.int64(first), out)
-        over_rows(lambda a, b, run=run: loop(*run, a, b), replicates, replicates * block.size, threads)
+        over_rows(partial(loop, *run), replicates, replicates * block.size, threads)
     return out[:, :columns]
