@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from calibrant.errors import CalibrantWarning as CalibrantWarning
     from calibrant.evaluation.check import check as check
     from calibrant.evaluation.choice import choose as choose
+    from calibrant.evaluation.compare import compare as compare
     from calibrant.evaluation.detect import detect as detect
     from calibrant.evaluation.evaluate import evaluate as evaluate
     from calibrant.evaluation.evaluate import measure as measure
@@ -66,6 +67,7 @@ _HOMES = {
     "TemperatureScaling": "calibrant.recalibration.temperature",
     "check": "calibrant.evaluation.check",
     "choose": "calibrant.evaluation.choice",
+    "compare": "calibrant.evaluation.compare",
     "cross_fit": "calibrant.recalibration.cross_fitting",
     "detect": "calibrant.evaluation.detect",
     "evaluate": "calibrant.evaluation.evaluate",

@@ -50,7 +50,7 @@ Quantiles = Annotated[
 Files = Annotated[
     list[str],
     typer.Argument(
-        help="Prediction files, folders or patterns of shards; FILE::logits=NAME,labels=NAME,member=K renames keys.",
+        help="Prediction files, folders or patterns of shards; FILE::logits=NAME,labels=NAME,member=K chooses keys.",
         metavar="FILE",
     ),
 ]

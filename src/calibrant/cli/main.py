@@ -12,7 +12,7 @@ from typing import NoReturn
 import typer
 
 from calibrant import __version__
-from calibrant.cli import check, conformal, demo, describe, detect, evaluate, metrics, monitor, recalibrate
+from calibrant.cli import check, compare, conformal, demo, describe, detect, evaluate, metrics, monitor, recalibrate
 from calibrant.errors import CalibrantError, plain
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.command("evaluate")(evaluate.command)
 app.command("check")(check.command)
+app.command("compare")(compare.command)
 app.command("recalibrate")(recalibrate.command)
 app.command("conformal")(conformal.command)
 app.command("detect")(detect.command)

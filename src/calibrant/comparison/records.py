@@ -122,6 +122,24 @@ class Equivalent(Record):
 
 
 @dataclass(frozen=True)
+class ShiftedCll(Record):
+    """One model on the rows of one type and severity of shift."""
+
+    model: str
+    shift: str
+    severity: float
+    n: int
+    log_likelihood: float
+    """Before temperature."""
+    same: float
+    """CLL with the temperature of these rows, cross-fitted (Ashukha et al. 2020)."""
+    clean: float
+    """CLL with the temperature of clean rows (Ovadia et al. 2019)."""
+    temperature_same: float
+    temperature_clean: float
+
+
+@dataclass(frozen=True)
 class CllCurve:
     """Calibrated log-likelihood of the first k members, or of k members at random, for every k."""
 

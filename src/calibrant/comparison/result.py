@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from calibrant.comparison.records import CllCurve, Equivalent, Pair, Ranked
+from calibrant.comparison.datasets import Summary
+from calibrant.comparison.records import CllCurve, Equivalent, Pair, Ranked, ShiftedCll
+
+PLAIN = ("rank_by", "temperature", "baseline", "pool", "splits", "temperatures", "best_temperature")
+"""Parts that are stored as they are."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class Comparison:
     """How the halves were made."""
     temperatures: Mapping[str, list[list[float]]] = field(default_factory=dict)
     """By model: repeat by repeat, those fitted on either half."""
+    best_temperature: Mapping[str, float] = field(default_factory=dict)
+    """By model: fitted on all rows, for information; of clean rows the one that scores."""
     baseline: str | None = None
     pool: str | None = None
     equivalents: Mapping[str, Equivalent] = field(default_factory=dict)
@@ -33,6 +39,12 @@ class Comparison:
     """CLL against the number of members, where there are several; that of the pool is the mean over draws."""
     equivalent_curves: Mapping[str, tuple[Equivalent, ...]] = field(default_factory=dict)
     """The equivalent of the first k members of a model, k = 1, 2, …"""
+
+    shifted: tuple[ShiftedCll, ...] = ()
+    """By model, type and severity of shift."""
+    datasets: Mapping[str, Comparison] = field(default_factory=dict)
+    """Where there are several, the comparison on each; ranking and pairs are then those over all of them."""
+    summary: Summary | None = None
 
     def pair(self, first: str, second: str, score: str) -> Pair:
         """The pair of two models by a score, the first less the second."""
@@ -63,6 +75,7 @@ class Comparison:
             "pool": self.pool,
             "splits": dict(self.splits),
             "temperatures": dict(self.temperatures),
+            "best_temperature": dict(self.best_temperature),
             "ranks": {score: [item.to_json() for item in ranked] for score, ranked in self.ranks.items()},
             "equivalents": {name: item.to_json() for name, item in self.equivalents.items()},
             "curves": {name: item.to_json() for name, item in self.curves.items()},
@@ -70,6 +83,9 @@ class Comparison:
                 name: [item.to_json() for item in items] for name, items in self.equivalent_curves.items()
             },
         }
+        rest |= {"shifted": [item.to_json() for item in self.shifted]} if self.shifted else {}
+        rest |= {"datasets": {name: item.to_json() for name, item in self.datasets.items()}} if self.datasets else {}
+        rest |= {} if self.summary is None else {"summary": self.summary.to_json()}
         ranking, pairs = ([item.to_json() for item in items] for items in (self.ranking, self.pairs))
         return {"ranking": ranking, "pairs": pairs, "comparison": rest}
 
@@ -77,7 +93,7 @@ class Comparison:
     def from_json(cls, data: Mapping[str, Any]) -> Comparison:
         """What `to_json` wrote, among the other parts of an evaluation."""
         rest = data["comparison"]
-        plain = {key: rest[key] for key in ("rank_by", "temperature", "baseline", "pool", "splits", "temperatures")}
+        plain = {key: rest[key] for key in PLAIN}
         return cls(
             **plain,
             ranking=tuple(Ranked.from_json(item) for item in data["ranking"]),
@@ -89,4 +105,7 @@ class Comparison:
                 name: tuple(Equivalent.from_json(item) for item in items)
                 for name, items in rest["equivalent_curves"].items()
             },
+            shifted=tuple(ShiftedCll.from_json(item) for item in rest.get("shifted", [])),
+            datasets={name: cls.from_json(item) for name, item in rest.get("datasets", {}).items()},
+            summary=Summary.from_json(rest["summary"]) if "summary" in rest else None,
         )

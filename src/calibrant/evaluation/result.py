@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calibrant.checks.check import Check
 from calibrant.comparison.result import Comparison
@@ -21,6 +21,9 @@ from calibrant.predictions.base import Note
 from calibrant.predictions.files.writing import atomic_write
 from calibrant.registry import metrics, parse
 from calibrant.registry.estimate import Estimate
+
+if TYPE_CHECKING:
+    from calibrant.evaluation.flips import RankFlips
 
 SCHEMA = 1
 RECALIBRATION = (
@@ -134,6 +137,8 @@ class Evaluation:
     """The method of a recalibration, its parameters and how its fit went."""
     comparison: Comparison | None = None
     """Ranks, paired differences and equivalents, where the inputs are models of the same rows."""
+    flips: RankFlips | None = None
+    """How ranks by a calibration error change with its options, where it was asked for."""
 
     def __getitem__(self, key: str) -> Any:
         """The estimate of a metric, or a check, where there is one input; the result of an input by name."""
@@ -166,6 +171,7 @@ class Evaluation:
         out |= {"sizes": [item.to_json() for item in self.sizes]} if self.sizes else {}
         out |= {} if self.recalibration is None else dict(self.recalibration)
         out |= {} if self.comparison is None else self.comparison.to_json()
+        out |= {} if self.flips is None else {"flips": self.flips.to_json()}
         return out | ({} if self.improvement is None else {"improvement": self.improvement.to_json()})
 
     def dumps(self) -> str:
@@ -206,6 +212,7 @@ class Evaluation:
             improvement=Improvement.from_json(data["improvement"]) if "improvement" in data else None,
             recalibration={key: data[key] for key in RECALIBRATION if key in data} if "fits" in data else None,
             comparison=Comparison.from_json(data) if "comparison" in data else None,
+            flips=_flips(data["flips"]) if "flips" in data else None,
         )
 
     # ----------------------------------------------------------------------------------- display
@@ -240,6 +247,12 @@ def _result(data: dict[str, Any]) -> Result:
         tuple(data.get("reading", ())),
         data.get("supported"),
     )
+
+
+def _flips(data: dict[str, Any]) -> RankFlips:
+    from calibrant.evaluation.flips import RankFlips
+
+    return RankFlips.from_json(data)
 
 
 def _estimates(data: dict[str, Any]) -> dict[str, Estimate]:

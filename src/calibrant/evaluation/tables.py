@@ -9,6 +9,7 @@ import textwrap
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
 from calibrant.evaluation.check_tables import CHECK_HEADS, check_rows, check_tables, pass_tables, temperature_lines
+from calibrant.evaluation.comparison_tables import comparison_lines, comparison_rows, comparison_tables
 from calibrant.evaluation.improvement_tables import gain_rows, reading
 from calibrant.evaluation.ladder_tables import ladder_lines, links_table
 from calibrant.evaluation.recalibration_tables import recalibration_tables
@@ -144,6 +145,8 @@ def result_tables(evaluation: Evaluation, result: Result) -> list[Table]:
 
 def tables(evaluation: Evaluation) -> list[Table]:
     """Every table of an evaluation, in order."""
+    if evaluation.comparison is not None:
+        return comparison_tables(evaluation)
     if _across(evaluation):  # each input is a cell, and there may be a hundred
         return shift_tables(evaluation) + size_tables(evaluation) + pass_tables(evaluation)
     of_results = [table for result in evaluation.results for table in result_tables(evaluation, result)]
@@ -160,7 +163,7 @@ def _across(evaluation: Evaluation) -> bool:
 def remarks(evaluation: Evaluation) -> list[str]:
     """What was left out of each input, by reason, and what the user should know of."""
     several = len(evaluation.results) > 1
-    out = []
+    out = comparison_lines(evaluation)
     for result in evaluation.results:
         said = _skipped(result)
         ece = result.metrics.get("ece")
@@ -234,6 +237,8 @@ def as_csv(evaluation: Evaluation) -> str:
             rows += [(*where, spec, *_fields(e)) for spec, e in group.metrics.items()]
     if evaluation.improvement is not None:
         rows += gain_rows(evaluation.improvement)
+    if evaluation.comparison is not None:
+        rows += comparison_rows(evaluation.comparison)
     for summary in evaluation.shift if not _across(evaluation) else ():
         for cell in summary.cells:
             where = (summary.input, "shift,severity", f"{cell.shift} {cell.severity:g}")

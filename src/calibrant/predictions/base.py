@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -181,6 +181,13 @@ class Predictions:
                 do="count members from 0",
             )
         return k % self.members
+
+    def _member_places(self, members: Iterable[int]) -> list[int]:
+        found = [self._member_index(int(k)) for k in members]
+        if not found or len(set(found)) < len(found):
+            came = "got none" if not found else f"got {show(found)}"
+            raise UsageError("subset", expected="members, each once", came=came, do="write subset(range(5))")
+        return found
 
     def _take(self, rows: np.ndarray) -> Self:
         raise NotImplementedError

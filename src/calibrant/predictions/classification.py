@@ -6,7 +6,7 @@ It is kept so and widened to two classes block by block, as 16-bit scores are wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -177,6 +177,12 @@ class Classification(Predictions):
         k = self._member_index(k)
         names = None if self.member_names is None else (self.member_names[k],)
         return replace(self, scores=self.scores[k : k + 1], member_names=names)
+
+    def subset(self, members: Iterable[int]) -> Classification:
+        """Some members, in the order that is given, as predictions of their own."""
+        chosen = self._member_places(members)
+        names = None if self.member_names is None else tuple(self.member_names[k] for k in chosen)
+        return replace(self, scores=self.scores[chosen], member_names=names)
 
     def average(self) -> Classification:
         """The average of the members' probabilities, as one model; in log space unless probabilities were given."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -69,6 +69,10 @@ class Judged(Predictions):
     def member(self, k: int) -> Judged:
         """One member as predictions of its own."""
         return replace(self, confidence=self.confidence[[self._member_index(k)]])
+
+    def subset(self, members: Iterable[int]) -> Judged:
+        """Some members, in the order that is given, as predictions of their own."""
+        return replace(self, confidence=self.confidence[self._member_places(members)])
 
     def average(self) -> Judged:
         """The mean confidence over members."""

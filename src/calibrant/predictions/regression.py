@@ -7,7 +7,7 @@ weights. `samples` are (S, N) draws of the predictive distribution. `quantiles` 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -202,6 +202,14 @@ class Regression(Predictions):
             return self
         names = None if self.member_names is None else (self.member_names[k],)
         return replace(self, mean=self.mean[[k]], std=self.std[[k]], member_names=names)
+
+    def subset(self, members: Iterable[int]) -> Regression:
+        """Some members of Gaussians, in the order that is given, as predictions of their own."""
+        chosen = self._member_places(members)
+        if self.mean is None or self.std is None:
+            return self
+        names = None if self.member_names is None else tuple(self.member_names[k] for k in chosen)
+        return replace(self, mean=self.mean[chosen], std=self.std[chosen], member_names=names)
 
     def moment_matched(self) -> Regression:
         """One Gaussian with the mean and the variance of the mixture, or of the samples."""

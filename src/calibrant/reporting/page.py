@@ -19,6 +19,7 @@ from calibrant.evaluation.tables import group_table, main_table, shift_tables, s
 from calibrant.predictions.files.writing import atomic_write
 from calibrant.registry import find, metrics
 from calibrant.reporting.check_figures import check_section
+from calibrant.reporting.comparison_figures import comparison_section
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1b1b1f;--soft:#5c5f66;--line:#d5d8de;--paper:#fff;--bar:#2166ac;--gap:#d6604d}
@@ -47,7 +48,9 @@ def write_page(evaluation: Evaluation, path: str | Path, title: str = "Calibrant
 def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
     """The page as text."""
     sections = _recalibration(evaluation)
-    sections += "".join(_section(evaluation, result) for result in evaluation.results)
+    sections += comparison_section(evaluation)
+    if evaluation.comparison is None:
+        sections += "".join(_section(evaluation, result) for result in evaluation.results)
     if evaluation.shift:
         summaries = "".join(rendering.as_html(table) for table in shift_tables(evaluation))
         sections += f"<section><h2>Under shift</h2>{summaries}</section>"

@@ -79,9 +79,8 @@ def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
         _find_fault(plans, loaded, source.name)
         raise
     made = made._with_info(replace(made.info, origin=source.path.name))
-    if source.member is not None:
-        with naming(source.path.name):
-            made = made.member(source.member)
+    with naming(source.path.name):
+        made = source.chosen(made)
     return made.with_notes(tuple(notes_of(plans)), hashes[0][1] if len(hashes) == 1 else together(hashes))
 
 

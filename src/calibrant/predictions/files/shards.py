@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from calibrant.errors import FileError, UsageError, did_you_mean, plain, show
+from calibrant.errors import FileError, UsageError, did_you_mean, plain, show, whole_number
 from calibrant.predictions.base import RESERVED
 from calibrant.predictions.files.arrow import arrow_store, parquet_store
 from calibrant.predictions.files.safetensors import safetensors_store
@@ -28,19 +28,28 @@ SUFFIXES = (".npz", ".safetensors", *ARROW, *TEXT)
 FORMATS = ".npz, a folder of .npy, .parquet, .arrow, .safetensors, .csv or .jsonl"
 
 
+def _members(text: str) -> int | range:
+    """A number, or the range 0-4, both ends included."""
+    ends = [whole_number(part) for part in text.split("-")]
+    if len(ends) == 1 and ends[0] is not None:
+        return ends[0]
+    if len(ends) == 2 and ends[0] is not None and ends[1] is not None and ends[0] <= ends[1] < 1 << 20:
+        return range(ends[0], ends[1] + 1)
+    said = "a number from 0, or two such as 0-4"
+    raise UsageError("member", expected=said, came=f"got {show(text)}", do="count from 0")
+
+
 @dataclass(frozen=True)
 class Source:
     """A path, the renaming of keys, and the member wanted, as written on the command line."""
 
     path: Path
     rename: Mapping[str, str]
-    member: int | None = None
+    member: int | range | None = None
 
     @classmethod
     def parse(cls, text: str) -> Source:
-        """`FILE`, or `FILE::logits=logits_test,labels=labels_test,member=0`."""
-        from calibrant.errors import whole_number
-
+        """`FILE`, or `FILE::logits=logits_test,labels=labels_test,member=0`; member=0-4 are the first five."""
         path, mark, options = text.rpartition("::")
         if not (path if mark else text):
             raise UsageError(
@@ -60,9 +69,13 @@ class Source:
                 )
             rename[key] = value
         member = rename.pop("member", None)
-        if member is not None and whole_number(member) is None:
-            raise UsageError("member", expected="a number from 0", came=f"got {show(member)}", do="count from 0")
-        return cls(Path(path), rename, None if member is None else whole_number(member))
+        return cls(Path(path), rename, None if member is None else _members(member))
+
+    def chosen(self, made: Any) -> Any:
+        """The member that is wanted of some predictions, or those that are."""
+        if self.member is None:
+            return made
+        return made.subset(self.member) if isinstance(self.member, range) else made.member(self.member)
 
     @property
     def name(self) -> str:

@@ -181,8 +181,7 @@ class Stream:
         if weights is not None:  # all of a block may be 0
             weights = as_weights(weights, block.n, some=False)
             block = block._with_info(replace(block.info, weights=weights, weight_unit=unit))
-        if self.source.member is not None:
-            block = block.member(self.source.member)
+        block = self.source.chosen(block)
         return block.with_soft_labels() if self.soft and isinstance(block, Classification) else block
 
     @cached_property

@@ -1,0 +1,150 @@
+"""calibrant compare: models on the same rows, without fooling oneself."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from calibrant.cli import inputs
+
+Models = Annotated[
+    list[str],
+    typer.Argument(
+        help="Models as NAME=FILE, or DATASET/NAME=FILE; FILE alone is named after itself.", metavar="NAME=FILE"
+    ),
+]
+Scores = Annotated[
+    list[str] | None,
+    typer.Option("--scores", "-s", help="Scores, as in 'cll,nll,brier'; cll and brier_ts are at the best temperature."),
+]
+RankBy = Annotated[str | None, typer.Option("--rank-by", help="The score that ranks; cll, of numbers nll.")]
+Baseline = Annotated[str | None, typer.Option("--baseline", help="Compare every model with this one only.")]
+Pool = Annotated[
+    str | None,
+    typer.Option("--pool", help="Independently trained members, by NAME or FILE: count equivalents in them (DEE)."),
+]
+ByMember = Annotated[bool, typer.Option("--by-member", help="Every member of every file is a model too.")]
+Temperature = Annotated[
+    str, typer.Option("--temperature", help="same: of the scored rows, cross-fitted; clean: of other rows.")
+]
+Clean = Annotated[
+    list[str] | None,
+    typer.Option("--clean", help="With --temperature clean: clean rows of a model; else those of severity 0.",
+                 metavar="NAME=FILE"),
+]  # fmt: skip
+Repeats = Annotated[int, typer.Option("--repeats", help="How often rows are split in halves.")]
+Draws = Annotated[int, typer.Option("--draws", help="Random orders of the members of the pool.")]
+Shift = Annotated[
+    bool, typer.Option("--shift", help="Calibrated likelihood by severity, at the temperature of clean and same rows.")
+]
+Flips = Annotated[bool, typer.Option("--flips", help="Show how ranks by TACE change with its bins and threshold.")]
+Resamples = Annotated[int, typer.Option("--resamples", help="Replicates of the bootstrap and of flipped signs.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 where a pitfall is noticed.")]
+
+
+@inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
+def command(
+    *,
+    models: Models,
+    scores: Scores = None,
+    rank_by: RankBy = None,
+    baseline: Baseline = None,
+    pool: Pool = None,
+    by_member: ByMember = False,
+    temperature: Temperature = "same",
+    clean: Clean = None,
+    repeats: Repeats = 5,
+    draws: Draws = 10,
+    units: inputs.Units = None,
+    shift: Shift = False,
+    flips: Flips = False,
+    level: inputs.Level = 0.95,
+    resamples: Resamples = 2000,
+    seed: inputs.Seed = 0,
+    threads: inputs.Threads = None,
+    columns: inputs.Columns,
+    json_path: inputs.JsonPath = None,
+    html_path: inputs.HtmlPath = None,
+    form: inputs.Format = "table",
+    strict: Strict = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """Compare models on the same rows: ranks by calibrated likelihood, paired differences, equivalents, pitfalls."""
+    from calibrant.cli.output import check_format, check_outputs, progress_bar, write_outputs
+    from calibrant.evaluation.compare import compare
+
+    form = check_format(form)
+    check_outputs(json=json_path, html=html_path)
+    given = named_files(models, columns, by_member)
+    how: dict[str, Any] = {
+        "rank_by": rank_by, "baseline": baseline, "temperature": temperature, "repeats": repeats, "draws": draws,
+        "units": units, "shift": shift, "flips": flips, "level": level, "resamples": resamples, "seed": seed,
+        "threads": threads,
+    }  # fmt: skip
+    how["pool"] = _pool(pool, given, columns)
+    how["clean"] = named_files(clean, columns) if clean else None
+    with progress_bar(quiet) as progress:
+        evaluation = compare(given, ",".join(scores) if scores else None, progress=progress, **how)
+    write_outputs(evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    if strict and evaluation.warnings:
+        codes = ", ".join(dict.fromkeys(note.code for note in evaluation.warnings))
+        typer.echo(f"calibrant: --strict: noticed {codes}", err=True)
+        raise typer.Exit(1)
+
+
+def named_files(arguments: list[str], columns: Any, by_member: bool = False) -> dict[str, Any]:
+    """What NAME=FILE and DATASET/NAME=FILE name: models by name, by data set where there are several."""
+    from calibrant.errors import UsageError, show
+
+    found: dict[str, dict[str, Any]] = {}
+    for argument in arguments:
+        dataset, name, file = _parts(argument)
+        models = _read(name, file, columns, by_member)
+        for key, item in models.items():
+            if key in found.setdefault(dataset, {}):
+                came = f"two are called {show(key)}"
+                raise UsageError("compare", expected="a name for each model", came=came, do="write NAME=FILE")
+            found[dataset][key] = item
+    if "" in found and len(found) > 1:
+        came = "some have one and some have none"
+        raise UsageError("compare", expected="a data set for every model, or for none", came=came,
+                         do="write DATASET/NAME=FILE for all")  # fmt: skip
+    return found.get("", found)
+
+
+def _parts(argument: str) -> tuple[str, str, str]:
+    """Data set, name and file; a path that exists is a file, whatever signs it has."""
+    from pathlib import Path
+
+    before = argument.partition("::")[0]
+    name, sign, rest = argument.partition("=")
+    if not sign or "::" in name or Path(before).exists():
+        return "", "", argument
+    dataset, _, model = name.rpartition("/")
+    return dataset.strip(), model.strip(), rest
+
+
+def _read(name: str, file: str, columns: Any, by_member: bool) -> dict[str, Any]:
+    from calibrant.predictions.files.stream import Stream
+
+    (item,) = inputs.read_all([file], columns, strict=False)
+    item = item.read() if isinstance(item, Stream) else item
+    item = item.named(name) if name else item
+    out = {item.name: item}
+    if by_member and item.members > 1:
+        names = getattr(item, "member_names", None) or [f"{item.name}[{k}]" for k in range(item.members)]
+        out |= {member: item.member(k).named(member) for k, member in enumerate(names)}
+    return out
+
+
+def _pool(pool: str | None, given: dict[str, Any], columns: Any) -> Any:
+    """The name of a model, or predictions of a file."""
+    from pathlib import Path
+
+    if pool is None or pool in given or any(isinstance(value, dict) for value in given.values()):
+        return pool
+    if "=" in pool or Path(pool.partition("::")[0]).exists():
+        (item,) = named_files([pool], columns).values()
+        return item
+    return pool

@@ -1,0 +1,123 @@
+"""The command `compare`: names, data sets, pools, what it prints and writes, and its exit codes."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+
+N, C = 300, 3
+FAST = ("--resamples", "100")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A sure good model, a blunt poor one, and an ensemble of four, on the same rows."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(0.0, 2.0, (N, C))
+    labels = (truth + rng.gumbel(size=(N, C))).argmax(axis=1)
+    made = {
+        "good": 4.0 * (truth + 0.2 * rng.normal(size=(N, C))),
+        "poor": truth + 3.0 * rng.normal(size=(N, C)),
+        "four": truth + 1.5 * rng.normal(size=(4, N, C)),
+    }
+    for name, logits in made.items():
+        cal.write(cal.Classification.from_logits(logits, labels), tmp_path / f"{name}.npz")
+    return tmp_path
+
+
+def test_models_are_ranked_printed_and_written(run_here, files):
+    done = run_here(
+        "compare", f"sure={files}/good.npz", f"blunt={files}/poor.npz", *FAST, "--json", files / "c.json",
+        "--html", files / "c.html",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert done.out.startswith("Ranked by CLL")
+    assert all(len(line) <= 80 for line in done.out.splitlines())
+    data = json.loads((files / "c.json").read_text())
+    assert [item["model"] for item in data["ranking"]] == ["sure", "blunt"]
+    assert data["comparison"]["splits"]["repeats"] == 5
+    assert {pair["score"] for pair in data["pairs"]} == {"cll", "nll", "brier", "brier_ts", "accuracy"}
+    page = (files / "c.html").read_text()
+    assert "Ranked by CLL" in page
+    assert "sure" in page
+
+
+def test_files_without_names_are_called_after_themselves(run_here, files):
+    done = run_here("compare", files / "good.npz", files / "poor.npz", *FAST, "--json", "-")
+    assert done.code == 0, done.err
+    assert [item["model"] for item in json.loads(done.out)["ranking"]] == ["good", "poor"]
+
+
+def test_a_path_with_an_equals_sign_is_a_path(run_here, files):
+    folder = files / "lr=0.1"
+    folder.mkdir()
+    (folder / "good.npz").write_bytes((files / "good.npz").read_bytes())
+    done = run_here("compare", folder / "good.npz", f"other={files}/poor.npz::logits=logits", *FAST, "--json", "-")
+    assert done.code == 0, done.err
+    assert {item["model"] for item in json.loads(done.out)["ranking"]} == {"good", "other"}
+
+
+def test_members_can_be_models_and_a_pool(run_here, files):
+    done = run_here("compare", f"four={files}/four.npz", f"good={files}/good.npz", "--by-member", "--pool", "four",
+                    *FAST, "--draws", "3", "--json", "-")  # fmt: skip
+    assert done.code == 0, done.err
+    data = json.loads(done.out)
+    names = {item["model"] for item in data["ranking"]}
+    assert names == {"four", "good", "four[0]", "four[1]", "four[2]", "four[3]"}
+    assert set(data["comparison"]["equivalents"]) == names - {"four"}
+    assert data["comparison"]["equivalents"]["good"]["censored"] == "above"
+    apart = run_here("compare", f"good={files}/good.npz", "--pool", f"{files}/four.npz", *FAST, "--json", "-")
+    assert json.loads(apart.out)["comparison"]["pool"] is not None
+
+
+def test_data_sets_stand_before_a_slash(run_here, files):
+    names = [f"{s}/{m}={files}/{m}.npz" for s in ("first", "second") for m in ("good", "poor")]
+    done = run_here("compare", *names, *FAST, "--json", "-")
+    assert done.code == 0, done.err
+    data = json.loads(done.out)
+    assert set(data["comparison"]["datasets"]) == {"first", "second"}
+    assert data["ranking"][0]["model"] == "good"
+
+
+def test_strict_makes_a_pitfall_exit_code_1_after_everything_is_written(run_here, files):
+    names = [f"{m}={files}/{m}.npz" for m in ("good", "poor")]
+    fine = run_here("compare", *names, *FAST, "--strict", "--quiet")
+    assert (fine.code, fine.out) == (0, ""), fine.err
+    done = run_here("compare", *names, *FAST, "--scores", "ece,cll", "--strict", "--json", files / "c.json")
+    assert done.code == 1
+    codes = {note["code"] for note in json.loads((files / "c.json").read_text())["warnings"]}
+    assert "biased-errors" in codes
+    assert "biased-errors" in done.err
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "csv"])
+def test_other_formats_have_the_pairs(run_here, files, form):
+    done = run_here("compare", f"a={files}/good.npz", f"b={files}/poor.npz", *FAST, "--format", form)
+    assert done.code == 0, done.err
+    if form == "csv":
+        rows = list(csv.DictReader(io.StringIO(done.out)))
+        assert {row["metric"] for row in rows if row["by"] == "pair"} >= {"cll", "nll"}
+    else:
+        assert "Ranked by CLL" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["a={}/good.npz", "a={}/poor.npz"], "name for each"),
+        (["s/a={}/good.npz", "b={}/poor.npz"], "data set"),
+        (["a={}/nope.npz"], "nope"),
+        (["a={}/good.npz", "b={}/poor.npz", "--pool", "c"], "pool"),
+        (["a={}/good.npz", "--scores", "cll,nope"], "nope"),
+        (["a={}/good.npz", "--temperature", "cold"], "cold"),
+        (["a={}/good.npz", "--units", "nope"], "nope"),
+        (["a={}/good.npz", "--resamples", "1"], "resamples"),
+        (["a={}/good.npz", "--baseline", "b"], "baseline"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_line(run_here, expect_refusal, files, arguments, says):
+    expect_refusal(run_here, ["compare", *(a.format(files) for a in arguments)], [says])
