@@ -172,7 +172,7 @@ class CllCurve:
         lines = [
             f"{plain(self.name, 40)}: calibrated log-likelihood of k members",
             f"{self.n} rows, {which}, {how}, seed {self.seed}",
-            f"{'k':>5}{'CLL':>11}{f'{'std':>10}' if spread else ''}{'before T':>11}{'T':>9}",
+            f"{'k':>5}{'CLL':>11}{'std' if spread else '':>{10 * spread}}{'before T':>11}{'T':>9}",
         ]
         for i in self.shown():
             std = f"{self.std[i]:10.4f}" if spread else ""
