@@ -15,6 +15,7 @@ from evidence import (
     canonical,
     checks,
     classes,
+    comparison,
     conformal,
     coverage,
     detection,
@@ -55,6 +56,8 @@ COUNTS = {
     "surprise": 400,
     "normal": 24,
     "conformal": 1000,
+    "comparison": 2000,
+    "comparison_power": 500,
 }
 BIAS_ROWS = 200_000
 
@@ -74,6 +77,9 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
     )
     return {
         "null": partial(c.null_table, tiers),
+        "comparison_noise": partial(comparison.error_rows, "noise", count["comparison"]),
+        "comparison_heavy": partial(comparison.error_rows, "heavy", count["comparison"]),
+        "comparison_real": partial(comparison.error_rows, "real", count["comparison"]),
         "checks_uniform": partial(checks.uniform_table, count["checks"]),
         "normal": partial(checks.normal_table, count["normal"]),
         "surprise": partial(checks.surprise_table, count["surprise"]),
@@ -101,6 +107,9 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "canonical_coverage": partial(canonical.coverage_table, count["ce"]),
         "unbiased": partial(canonical.unbiased_table, count["unbiased"]),
         "conformal": partial(conformal.coverage_table, count["conformal"]),
+        "comparison_units": partial(comparison.units_rows, count["comparison"]),
+        "power_noise": partial(comparison.power_rows, "noise", count["comparison_power"]),
+        "power_heavy": partial(comparison.power_rows, "heavy", count["comparison_power"]),
         "checks_computed": partial(checks.computed_table, count["checks"]),
         "real_checks": partial(real_checks.written, page.parent / real_checks.PAGE.name),
         "real_recalibration": partial(

@@ -3,6 +3,8 @@
 All models meet the same rows, the same resampled units and the same flips of signs, so that whatever makes a row hard
 for all of them cancels. Intervals and their p-value are by the symmetric bootstrap-t (`bootstrap`); the p-value that
 decides is that of exchangeable models, by flips of signs (`flips`), corrected over the pairs of a score (Holm 1979).
+After temperatures that were fitted on the same rows, the rows of two models are exchangeable but for the noise of these
+fits, which few rows with heavy tails can show: then the larger of both p-values decides.
 Ranks are those of the resampled means: their central share, and how often a model is the best.
 
 Not finite: the difference of two models of which one has an infinite score is infinite, of two such undefined; neither
@@ -27,8 +29,10 @@ from calibrant.intervals import Interval, studentised, wilson
 from calibrant.registry.accumulators import Moments
 
 RESAMPLES = 2000
-MOST_FLIPS = 20_000
-"""Flips beyond `resamples` that many pairs get, so that Holm's correction can still be passed."""
+FITTED = ("cll", "brier_ts")
+"""Scores after a temperature that was fitted on some of the rows."""
+MOST_FOR_PAIRS = 10_000
+"""Resamples and flips that many pairs get beyond what was asked for, so that Holm's correction can still be passed."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +45,6 @@ class Paired:
     """By score, the best first."""
     notes: tuple[str, ...] = ()
     """What a reader should know: pairs without a p-value, flips too few for so many pairs."""
-
-
-@dataclass(frozen=True)
-class _Ask:
-    """How, as it was asked for."""
-
-    level: float
-    resamples: int
-    seed: int
-    baseline: str | None
-    threads: int | None
 
 
 def paired(
@@ -71,33 +64,36 @@ def paired(
     (N,) whole numbers; rows of one unit depend on each other, and are resampled and flipped together. baseline: only
     the pairs of each other model with this one.
     """
-    ask = _Ask(_level(level), _resamples(resamples), seed, baseline, threads)
+    level, resamples = _level(level), _resamples(resamples)
     table = table_of(rows, weights, units)
-    columns = [(score, model) for score, models in table.scores.items() for model in models]
-    wanted = [pair for score in table.scores for pair in _wanted(score, list(table.scores[score]), baseline)]
-    place = {key: k for k, key in enumerate(columns)}
-    values = [_mean(table, *key) for key in columns]
-    a = np.stack([table.sums(*key) for key in columns])
-    both = [
-        (place[s, one], place[s, two])
-        for s, one, two in wanted
-        if math.isfinite(values[place[s, one]]) and math.isfinite(values[place[s, two]])
+    wanted = {score: _wanted(score, list(models), baseline) for score, models in table.scores.items()}
+    values = {key: _mean(table, *key) for key in table.columns}
+    place = {key: k for k, key in enumerate(values)}
+    finite = [
+        (place[score, one], place[score, two])
+        for score, pairs in wanted.items()
+        for one, two in pairs
+        if math.isfinite(values[score, one]) and math.isfinite(values[score, two])
     ]
-    found = bootstrap(
-        a, table.mass(), both, level=ask.level, resamples=ask.resamples, seed=ask.seed, threads=ask.threads
-    )
-    p_values = _flipped(a, both, len(table.scores), ask)
-    known = {pair: (d, p) for pair, d, p in zip(both, found.differences, p_values, strict=True)}
+    most = max(len(pairs) for pairs in wanted.values())
+    draws = _draws(most, level, resamples)
+    a = np.stack([table.sums(*key) for key in place])
+    found = bootstrap(a, table.mass(), finite, level=level, resamples=draws, seed=seed, threads=threads)
+    p_values = _flipped(a, finite, draws, seed, threads)
+    tested = {two: (d, p) for two, d, p in zip(finite, found.differences, p_values, strict=True)}
     pairs: list[Pair] = []
-    for score in table.scores:
-        some = [(place[s, one], place[s, two], one, two) for s, one, two in wanted if s == score]
-        pairs += _pairs(score, some, values, known, ask.level, table.terms)
-    ranks = {
-        score: _ranked(score, table, np.array([values[place[score, m]] for m in models]),
-                       found.means[:, [place[score, m] for m in models]], ask.level)
-        for score, models in table.scores.items()
-    }  # fmt: skip
-    return Paired(tuple(pairs), ranks, _notes(pairs, len(both), len(table.scores), ask))
+    ranks = {}
+    for score, models in table.scores.items():
+        known = {
+            (one, two): tested.get(
+                (place[score, one], place[score, two]), _nothing(values[score, one], values[score, two])
+            )
+            for one, two in wanted[score]
+        }
+        pairs += _pairs(score, known, level, table.terms)
+        at = [place[score, model] for model in models]
+        ranks[score] = _ranked(score, table, np.array([values[score, m] for m in models]), found.means[:, at], level)
+    return Paired(tuple(pairs), ranks, _notes(pairs, most, draws, level))
 
 
 def _level(level: float) -> float:
@@ -112,13 +108,13 @@ def _resamples(resamples: int) -> int:
     return int(resamples)
 
 
-def _wanted(score: str, models: list[str], baseline: str | None) -> list[tuple[str, str, str]]:
+def _wanted(score: str, models: list[str], baseline: str | None) -> list[tuple[str, str]]:
     if baseline is None:
-        return [(score, one, two) for k, one in enumerate(models) for two in models[k + 1 :]]
+        return [(one, two) for k, one in enumerate(models) for two in models[k + 1 :]]
     if baseline not in models:
         said = f"one of the models with {score}: {', '.join(models)}"
         raise UsageError("baseline", expected=said, came=f"got {show(baseline)}", do="name it as it was given")
-    return [(score, one, baseline) for one in models if one != baseline]
+    return [(one, baseline) for one in models if one != baseline]
 
 
 def _mean(table: Table, score: str, model: str) -> float:
@@ -128,47 +124,42 @@ def _mean(table: Table, score: str, model: str) -> float:
 
 
 # -------------------------------------------------------------------------------------------------- pairs
-def _flips(pairs: int, scores: int, ask: _Ask) -> int:
-    """At least twice as many as the smallest p-value must have, for the first of Holm's steps to be passed."""
-    return max(ask.resamples, min(MOST_FLIPS, math.ceil(2.0 * pairs / scores / (1.0 - ask.level))))
+def _draws(pairs: int, level: float, resamples: int) -> int:
+    """At least twice as many as the smallest p-value needs to pass the first of Holm's steps."""
+    return max(resamples, min(MOST_FOR_PAIRS, math.ceil(2.0 * pairs / (1.0 - level))))
 
 
-def _flipped(a: np.ndarray, pairs: list[tuple[int, int]], scores: int, ask: _Ask) -> list[float]:
-    known = [exact(a[i] - a[j], ask.resamples) for i, j in pairs]
+def _flipped(a: np.ndarray, pairs: list[tuple[int, int]], flips: int, seed: int, threads: int | None) -> list[float]:
+    known = [exact(a[i] - a[j], flips) for i, j in pairs]
     rest = [pair for pair, p in zip(pairs, known, strict=True) if p is None]
-    drawn = iter(by_flips(a, rest, flips=_flips(len(pairs), scores, ask), seed=ask.seed, threads=ask.threads))
+    drawn = iter(by_flips(a, rest, flips=flips, seed=seed, threads=threads))
     return [float(next(drawn)) if p is None else p for p in known]
 
 
-def _pairs(
-    score: str,
-    wanted: list[tuple[int, int, str, str]],
-    values: list[float],
-    known: dict[tuple[int, int], tuple[Difference, float]],
-    level: float,
-    n: int,
-) -> list[Pair]:
-    nothing = Difference(math.nan, math.nan, math.nan, math.nan, math.nan), math.nan
-    found = [known.get((i, j), nothing) for i, j, _, _ in wanted]
-    corrected = holm(np.array([p for _, p in found]))
-    out = []
-    for (i, j, one, two), (d, p), p_holm in zip(wanted, found, corrected, strict=True):
-        value = d.value if (i, j) in known else values[i] - values[j]
-        ends = (d.low, d.high, level, p, d.p_value, float(p_holm), n, d.detectable)
-        out.append(Pair(score, one, two, value, *ends))
+def _nothing(first: float, second: float) -> tuple[Difference, float]:
+    """Of models that are not both finite."""
+    return Difference(first - second, math.nan, math.nan, math.nan, math.nan), math.nan
+
+
+def _pairs(score: str, known: dict[tuple[str, str], tuple[Difference, float]], level: float, n: int) -> list[Pair]:
+    p_values = [p if score not in FITTED or math.isnan(d.p_value) else max(p, d.p_value) for d, p in known.values()]
+    corrected, out = holm(np.array(p_values)), []
+    for ((first, second), (d, _)), p, p_holm in zip(known.items(), p_values, corrected, strict=True):
+        out.append(
+            Pair(score, first, second, d.value, d.low, d.high, level, p, d.p_value, float(p_holm), n, d.detectable)
+        )
     return out
 
 
-def _notes(pairs: list[Pair], finite: int, scores: int, ask: _Ask) -> tuple[str, ...]:
+def _notes(pairs: list[Pair], most: int, draws: int, level: float) -> tuple[str, ...]:
     out = []
     unknown = [p for p in pairs if math.isnan(p.p_value)]
     if unknown:
         names = "; ".join(f"{p.first} and {p.second} by {p.score}" for p in unknown[:4])
         more = f" and {len(unknown) - 4} more" if len(unknown) > 4 else ""
         out.append(f"no p-value where a score is infinite, and Holm's correction leaves out: {names}{more}")
-    flips = _flips(finite, scores, ask)
-    if finite / scores / (1 + flips) > 1.0 - ask.level:
-        out.append(f"{flips} random flips are too few for {finite // scores} pairs: Holm's correction cannot be passed")
+    if most / (1 + draws) > 1.0 - level:
+        out.append(f"{draws} random flips are too few for {most} pairs: Holm's correction can hardly be passed")
     return tuple(out)
 
 

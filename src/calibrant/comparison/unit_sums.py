@@ -27,6 +27,11 @@ class Table:
     """Numbers 0 … U − 1; None where rows are independent."""
 
     @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Every (score, model)."""
+        return [(score, model) for score, models in self.scores.items() for model in models]
+
+    @property
     def terms(self) -> int:
         """Rows, or units where rows depend on each other."""
         first = next(iter(next(iter(self.scores.values())).values()))
