@@ -127,12 +127,11 @@ def summary(comparisons: Mapping[str, Comparison], rank_by: str) -> Summary:
         known = [item.equivalents[model] for item in comparisons.values() if model in item.equivalents]
         rank, value = float(ranks[:, k].mean()), float(values[:, k].mean())
         found.append(ModelSummary(model, rank, value, int(first[k]), beyond, *_equivalents(known)))
-    both = [two for two in next(iter(pairs.values())) if all(two in known for known in pairs.values())]
     return Summary(
         rank_by,
         tuple(comparisons),
         tuple(sorted(found, key=lambda item: item.mean_rank)),
-        tuple(_pair([known[two] for known in pairs.values()]) for two in both),
+        tuple(_pair(some) for some in _aligned(list(pairs.values()))),
         friedman(ranks),
         left_out,
     )
@@ -154,16 +153,22 @@ def _common(ranked: Mapping[str, Mapping[str, Ranked]]) -> tuple[list[str], dict
     if not models:
         came = "there is none" if ranked else "there are no data sets"
         raise UsageError("summary", expected="a model that every data set has", came=came, do="name models alike")
-    return sorted(models), {model: names for model, names in lacking.items() if names}
+    return models, {model: names for model, names in lacking.items() if names}
 
 
 def _pairs(comparison: Comparison, rank_by: str, models: list[str]) -> dict[tuple[str, str], Pair]:
-    """The pairs of these models, turned so that names are in order: data sets may list models in any."""
-    out = {}
-    for pair in comparison.pairs:
-        if pair.score == rank_by and pair.first in models and pair.second in models:
-            right = pair if pair.first < pair.second else pair.turned()
-            out[right.first, right.second] = right
+    """The pairs of these models."""
+    some = [pair for pair in comparison.pairs if pair.score == rank_by]
+    return {(pair.first, pair.second): pair for pair in some if {pair.first, pair.second} <= set(models)}
+
+
+def _aligned(pairs: list[dict[tuple[str, str], Pair]]) -> list[list[Pair]]:
+    """The pairs that all data sets have, each turned as the first data set has it."""
+    out = []
+    for one, two in pairs[0]:
+        found = [known[one, two] if (one, two) in known else known.get((two, one)) for known in pairs]
+        same = [pair if pair.first == one else pair.turned() for pair in found if pair is not None]
+        out += [same] if len(same) == len(pairs) else []
     return out
 
 
