@@ -359,7 +359,7 @@ def test_eight_real_networks(data_folder):
         if pair.score == "accuracy":
             ahead = int((d > 0).sum())
             assert pair.p_value == pytest.approx(stats.binomtest(ahead, int((d != 0).sum())).pvalue, rel=1e-9)
-    assert [item.model for item in found.ranks["accuracy"]][0] == "shake_shake_26_2x64d_SSI_cutout16"
+    assert found.ranks["accuracy"][0].model == "shake_shake_26_2x64d_SSI_cutout16"
     assert found.ranks["accuracy"][0].best == 1.0
 
 
