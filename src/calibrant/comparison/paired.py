@@ -143,10 +143,8 @@ def _nothing(first: float, second: float) -> tuple[Difference, float]:
 
 def _pairs(score: str, known: dict[tuple[str, str], tuple[Difference, float]], level: float, n: int) -> list[Pair]:
     p_values = [p if score not in FITTED or math.isnan(d.p_value) else max(p, d.p_value) for d, p in known.values()]
-    out = []
-    for (first, second), (d, _), p, corrected in zip(
-        known, known.values(), p_values, holm(np.array(p_values)), strict=True
-    ):
+    corrected, out = holm(np.array(p_values)), []
+    for ((first, second), (d, _)), p, p_holm in zip(known.items(), p_values, corrected, strict=True):
         out.append(
             Pair(score, first, second, d.value, d.low, d.high, level, p, d.p_value, float(p_holm), n, d.detectable)
         )
