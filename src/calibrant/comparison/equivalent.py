@@ -21,7 +21,15 @@ import numpy as np
 
 from calibrant.comparison.calibrated import calibrated
 from calibrant.comparison.curves import CurveRows, curve_rows, member_orders
-from calibrant.comparison.equivalent_intervals import central, crossed, member_std, pool_std, replicates
+from calibrant.comparison.equivalent_intervals import (
+    FEWEST,
+    central,
+    crossed,
+    member_std,
+    pool_std,
+    pool_variance,
+    replicates,
+)
 from calibrant.comparison.records import CllCurve, Equivalent
 from calibrant.comparison.splits import REPEATS, Splits, splits_of
 from calibrant.errors import CalibrantWarning, InputError, LabelsError, ShapeError, UsageError, ValuesError, show
@@ -47,7 +55,7 @@ def crossing(curve: np.ndarray, l: float) -> tuple[float, str]:  # noqa: E741
         raise ValuesError(
             "curve", expected="CLL for each k", came="some are NaN", do="drop rows that are no predictions"
         )
-    return clamped(float(crossed(curve, np.float64(l))), len(curve))
+    return clamped(float(crossed(curve, np.asarray(l, np.float64))), len(curve))
 
 
 def clamped(place: float, most: int) -> tuple[float, str]:
@@ -113,11 +121,15 @@ def equivalent_curve(
 # --------------------------------------------------------------------------------------------- parts
 @dataclass(frozen=True)
 class Model:
-    """What is measured: CLL (N,) of each row, and the standard deviation that the choice of members gives to all."""
+    """What is measured."""
 
     members: int
     rows: np.ndarray
-    std: float = 0.0
+    """(N,) CLL of each row."""
+    std: float = math.nan
+    """What the choice of members adds to all rows; NaN where there are too few to tell."""
+    degrees: int = 1000
+    """Of freedom, by which it is known."""
 
 
 def pool_curve(
@@ -157,8 +169,10 @@ def model_of(
     """The average of all members, to be measured; rows: (N,) its CLL where it is known already."""
     if rows is None:
         rows = calibrated(predictions, splits, threads).log_likelihood
-    std = member_std(predictions, rows, splits, shares_of(predictions), units=units, threads=threads)
-    return Model(predictions.members, rows, std)
+    if predictions.members < FEWEST:
+        return Model(predictions.members, rows)
+    known = member_std(predictions, rows, splits, shares_of(predictions), units=units, threads=threads)
+    return Model(predictions.members, rows, *known)
 
 
 def equivalents(
@@ -177,9 +191,12 @@ def equivalents(
     mean, std, most = np.array(curve.mean), np.array(curve.std), len(curve.mean)
     rows = np.stack([model.rows for model in models])
     cll = np.where(shares > 0.0, rows, 0.0) @ shares
-    stds = np.array([model.std for model in models])
-    found = replicates(pool.rows, pool_std(pool), rows, stds, shares, units=units, resamples=resamples, seed=seed,
-                       threads=threads)  # fmt: skip
+    stds = np.array([_std(model, pool) for model in models])
+    degrees = np.array([model.degrees for model in models])
+    found = replicates(
+        pool.rows, pool_std(pool), rows, stds, degrees, shares,
+        units=units, resamples=resamples, seed=seed, threads=threads,
+    )  # fmt: skip
     out = []
     for j, model in enumerate(models):
         value, censored = crossing(mean, cll[j])
@@ -193,6 +210,16 @@ def equivalents(
             )
         )  # fmt: skip
     return tuple(out)
+
+
+def _std(model: Model, pool: CurveRows) -> float:
+    """The model's own; two or three members are taken to vary as those of the pool do, and one stands for itself."""
+    if not math.isnan(model.std):
+        return model.std
+    if model.members == 1:
+        return 0.0
+    a = pool_variance(pool)
+    return math.sqrt(a[min(model.members, len(a)) - 1] / model.members)
 
 
 def shares_of(predictions: Classification | Judged) -> np.ndarray:
@@ -213,7 +240,8 @@ def _members(
         return [model_of(predictions, splits, units=units, threads=threads)]
     rows = curve_rows(predictions, splits, np.arange(predictions.members)[None], threads).rows
     whole = model_of(predictions, splits, rows=rows[-1], units=units, threads=threads)
-    return [Model(k, row, whole.std * math.sqrt(whole.members / k)) for k, row in enumerate(rows, start=1)]
+    stds = [whole.std * math.sqrt(whole.members / k) for k in range(1, whole.members + 1)]
+    return [Model(k, *item, whole.degrees) for k, item in enumerate(zip(rows, stds, strict=True), start=1)]
 
 
 # --------------------------------------------------------------------------------- averages of data sets

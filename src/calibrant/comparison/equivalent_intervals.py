@@ -4,9 +4,10 @@ A row's calibrated log-likelihood (CLL) varies with the row, with the members, a
 rows, or units, by independent exponential numbers (the Bayesian bootstrap, Rubin 1981), the same ones for the model
 and for the pool; this covers rows, and what single rows make of these members. Temperatures stay as they were: at its
 optimum the mean does not change with the temperature to first order, so that fitting again would change little. What
-members do to all rows at once is added as normal noise. Its variance for k members is a/k, and a is the variance that
-is seen between sets of members less the part that single rows explain (two-way random effects), or 0.
-Of a pool of K members, D draws: a/K + (a/k − a/K)/D for the mean curve at k, for all k together.
+members do to all rows at once is added as noise. Its variance for k members is a/k, and a is the variance that is seen
+between sets of members less the part that single rows explain (two-way random effects), or 0. Of a pool of K members
+and D draws: a/K + (a/k − a/K)/D for the mean curve at k, for all k together, normal. Of a model: Student's t with as
+many degrees as the jackknife over its members has.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BLOCK = 16
 GROUPS = 10
 """Parts that the members of a model are left out in."""
 FEWEST = 4
-"""Members from which their variance can be told."""
+"""Members from which their variance is told by themselves."""
 
 
 def crossed(curves: np.ndarray, levels: np.ndarray) -> np.ndarray:
@@ -51,6 +52,7 @@ def replicates(
     pool_std: np.ndarray,
     models: np.ndarray,
     model_std: np.ndarray,
+    degrees: np.ndarray,
     shares: np.ndarray,
     *,
     units: np.ndarray | None = None,
@@ -60,8 +62,11 @@ def replicates(
 ) -> np.ndarray:
     """Where (B, J) the pool's curve crosses the CLL of each model, in each replicate.
 
-    pool: (K, N) CLL of rows; models: (J, N); pool_std (K,), model_std (J,): what members add to all rows; shares (N,).
+    pool: (K, N) CLL of rows; models: (J, N); pool_std (K,), model_std (J,): what members add to all rows, with so many
+    degrees (J,) of freedom; shares (N,) of rows.
     """
+    from scipy.special import ndtri, stdtrit
+
     most, counted = len(pool), shares > 0.0
     together = np.concatenate([pool, models])[:, counted]
     sums = _by_unit(together * shares[counted], None if units is None else units[counted])
@@ -75,9 +80,8 @@ def replicates(
             drawn = np.stack([uniforms(seed, EQUIVALENTS, b, n + 1 + len(models)) for b in rows])
             each = -np.log(drawn[:, :n])
             means = (each @ sums) / (each @ weight)[:, None]
-            noise = _normal(drawn[:, n:])
-            curve = means[:, :most] + noise[:, :1] * pool_std
-            level = means[:, most:] + noise[:, 1:] * model_std
+            curve = means[:, :most] + ndtri(drawn[:, n : n + 1]) * pool_std
+            level = means[:, most:] + stdtrit(degrees, drawn[:, n + 1 :]) * model_std
             out[start : rows.stop] = crossed(np.repeat(curve[:, None], len(models), axis=1), level)
 
     over_rows(fill, -(-resamples // BLOCK), resamples * n, threads)
@@ -101,27 +105,28 @@ def _by_unit(rows: np.ndarray, units: np.ndarray | None) -> np.ndarray:
     return np.stack([np.bincount(units, row, count) for row in rows])
 
 
-def _normal(uniform: np.ndarray) -> np.ndarray:
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri(uniform))
-
-
 # ------------------------------------------------------------------------------------ variance by members
-def pool_std(rows: CurveRows) -> np.ndarray:
-    """(K,) standard deviation of the pool's mean curve by the choice of its members, as far as it moves all rows.
+def pool_variance(rows: CurveRows) -> np.ndarray:
+    """(K,) the a of a pool: of k members out of K draws differ by a (1/k − 1/K), and by what single rows add.
 
-    Of k members out of K, without replacement, the variance between draws is a (1/k − 1/K) and what single rows add;
-    a is the mean over k ≤ K/2, each octave of k counting the same. 0 of one draw or one member.
+    The mean over j = k/2 … 2k as far as j ≤ K/2, for where draws share most of their members they say little; of larger
+    k that of K/2. 0 of one draw or one member.
     """
     draws, most = rows.values.shape
-    k = np.arange(1, most + 1)
     if draws < 2 or most < 2 or not np.isfinite(rows.values).all():
         return np.zeros(most)
-    half = slice(0, most // 2)
-    seen = rows.values[:, half].var(axis=0, ddof=1) - rows.interaction[half]
-    a = max(float(np.average(seen / (1.0 / k[half] - 1.0 / most), weights=1.0 / k[half])), 0.0)
-    return np.sqrt(a / most + a * (1.0 / k - 1.0 / most) / draws)
+    half = np.arange(1, most // 2 + 1)
+    seen = (rows.values.var(axis=0, ddof=1) - rows.interaction)[: len(half)] / (1.0 / half - 1.0 / most)
+    near = [slice((k - 1) // 2, min(2 * k, len(half))) for k in half]
+    found = [max(float(np.average(seen[at], weights=1.0 / half[at])), 0.0) for at in near]
+    return np.array(found + [found[-1]] * (most - len(half)))
+
+
+def pool_std(rows: CurveRows) -> np.ndarray:
+    """(K,) standard deviation of the pool's mean curve by the choice of its members, as far as it moves all rows."""
+    draws, most = rows.values.shape
+    k = np.arange(1, most + 1)
+    return np.sqrt(pool_variance(rows) * (1.0 / most + (1.0 / k - 1.0 / most) / draws))
 
 
 def member_std(
@@ -132,15 +137,13 @@ def member_std(
     *,
     units: np.ndarray | None = None,
     threads: int | None = None,
-) -> float:
-    """Standard deviation of a model's CLL by the choice of its members, as far as it moves all rows; 0 of few members.
+) -> tuple[float, int]:
+    """Standard deviation of a model's CLL by the choice of its members, as far as it moves all rows; its degrees.
 
-    By the jackknife that leaves out one of ten groups of members in turn, or one member (Busing et al. 1999). rows:
-    (N,) CLL of all members.
+    By the jackknife that leaves out one of ten groups of members in turn, or one member (Busing et al. 1999); of at
+    least four members. rows: (N,) CLL of all members.
     """
     members = predictions.members
-    if members < FEWEST:
-        return 0.0
     groups = np.array_split(np.arange(members), min(GROUPS, members))
     ratio = np.array([members / len(group) for group in groups])
     without = [calibrated(part, splits, threads).log_likelihood for part in _left_out(predictions, groups)]
@@ -151,7 +154,7 @@ def member_std(
     seen = np.mean(main**2 / (ratio - 1.0))
     of_rows = _by_unit(apart - shares * main[:, None], units)
     single = np.mean((of_rows**2).sum(axis=1) / (ratio - 1.0))
-    return float(np.sqrt(max(seen - single, 0.0))) if np.isfinite(seen) else 0.0
+    return (float(np.sqrt(max(seen - single, 0.0))) if np.isfinite(seen) else 0.0), len(groups) - 1
 
 
 def _left_out(predictions: Classification | Judged, groups: list[np.ndarray]) -> list[Classification]:
