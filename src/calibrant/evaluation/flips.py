@@ -1,8 +1,8 @@
 """Rank flips: models in order by one calibration error under many settings (Ashukha et al. 2020, figure 7).
 
 TACE has a number of bins and a threshold, ECE a number of bins and a kind of binning; none of them is right, and each
-choice may put another model first. Ranks count from 1, the smallest error; equal values share the smaller rank, and what
-is undefined comes last.
+choice may put another model first. Ranks count from 1, the smallest error; equal values share the smaller rank, and
+what is undefined comes last.
 """
 
 from __future__ import annotations
@@ -79,15 +79,12 @@ class RankFlips:
 
     # ------------------------------------------------------------------------------------- display
     def table(self) -> Table:
-        """One row a model: its best and worst rank, how often it is first, and where."""
+        """One row a model: its best and worst rank, and how often it is first."""
         rows = []
-        for k, name in enumerate(self.models):
+        for name in self.models:
             best, worst = self.rank_range(name)
-            at = [
-                next(s for s, row in zip(self.settings, self.ranks, strict=True) if row[k] == r) for r in (best, worst)
-            ]
-            rows.append((name, str(best), str(worst), f"{self.first[name]} of {len(self.settings)}", *at))
-        heads = ("model", "best rank", "worst rank", "first", "best by", "worst by")
+            rows.append((name, str(best), str(worst), f"{self.first[name]} of {len(self.settings)}"))
+        heads = ("model", "best rank", "worst rank", "first")
         return Table(f"Ranks by {self.metric} under {len(self.settings)} settings", heads, tuple(rows))
 
     def csv(self) -> str:
@@ -106,12 +103,12 @@ class RankFlips:
             return f"{len(self.settings)} settings of {self.metric} give one order of {len(self.models)} models"
         name, best, worst = self.largest_range
         one, other, pairs = self.extremes
-        total = math.comb(len(self.models), 2)
-        return (
-            f"{len(self.settings)} settings of {self.metric} give {len(self.orders)} orders of {len(self.models)} models "
-            f"and put {sum(count > 0 for count in self.first.values())} of them first; {name} is between rank {best} and "
-            f"{worst}; {one} and {other} differ in {pairs} of {total} pairs"
+        firsts = sum(count > 0 for count in self.first.values())
+        said = f"{len(self.settings)} settings of {self.metric} give {len(self.orders)} orders of {len(self.models)} models"
+        said += (
+            f" and put {firsts} of them first; {name} is between rank {best} and {worst}; {one} and {other} differ in"
         )
+        return f"{said} {pairs} of {math.comb(len(self.models), 2)} pairs"
 
     def __str__(self) -> str:
         return f"{text(self.table(), 110)}\n\n{self.reading()}"

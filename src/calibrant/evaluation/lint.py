@@ -69,7 +69,7 @@ def lint(
 
     what: models by name, or an evaluation. scores: what models are compared by, spec strings, cll and brier_ts; those
     that `compare` takes by default. rank_by: the first of them by default. units: a column of dependent rows. pool: the
-    members that equivalents are counted in, by name or as predictions. clean: by model, the rows that fit a temperature.
+    members that equivalents are counted in, by name or as predictions. clean: by model, rows that fit a temperature.
 
     Of an evaluation the predictions are not at hand. One with a comparison tells what it was made by, what it had
     noticed and whether the best two differ. Several inputs of `evaluate` are not yet compared models: only metrics that
