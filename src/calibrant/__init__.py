@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from calibrant.evaluation.evaluate import evaluate as evaluate
     from calibrant.evaluation.evaluate import measure as measure
     from calibrant.evaluation.evaluate import score_rows as score_rows
+    from calibrant.evaluation.gates import gate as gate
     from calibrant.evaluation.improvement import improvement as improvement
     from calibrant.evaluation.monitor import Monitor as Monitor
     from calibrant.evaluation.recalibrate import recalibrate as recalibrate
@@ -67,6 +68,7 @@ _HOMES = {
     "cross_fit": "calibrant.recalibration.cross_fitting",
     "detect": "calibrant.evaluation.detect",
     "evaluate": "calibrant.evaluation.evaluate",
+    "gate": "calibrant.evaluation.gates",
     "improvement": "calibrant.evaluation.improvement",
     "measure": "calibrant.evaluation.evaluate",
     "metrics": "calibrant.registry",
