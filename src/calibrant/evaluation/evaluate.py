@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant import registry
 from calibrant.errors import NotApplicable, UsageError, show
-from calibrant.evaluation.choosing import Input, applicable, by_default
+from calibrant.evaluation.choosing import ALL, DEFAULT, Input, applicable, by_default
 from calibrant.evaluation.ladder import SPECS, Ladder
 from calibrant.evaluation.passes import OneInput
 from calibrant.evaluation.result import Evaluation, Result
@@ -101,7 +101,10 @@ def _asked_for(metrics: str | Iterable[str] | None, ladder: bool) -> str | list[
     if not ladder:
         return metrics if metrics is None or isinstance(metrics, str) else list(metrics)
     named = registry.split(metrics) if isinstance(metrics, str) else list(metrics or ())
-    return [*SPECS, *(text for text in named if text.strip() == "all" or registry.parse(text).text not in SPECS)]
+    return [
+        *SPECS,
+        *(text for text in named if text.strip() in (ALL, DEFAULT) or registry.parse(text).text not in SPECS),
+    ]
 
 
 def _named(metrics: str | list[str] | None, results: list[Result]) -> list[list[str]] | str | None:
