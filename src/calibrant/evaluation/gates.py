@@ -84,7 +84,12 @@ def gate(
     held = Evaluation.load(evaluation) if isinstance(evaluation, str | Path) else evaluation
     if not isinstance(held, Evaluation):
         came = f"got {type(held).__name__}"
-        raise UsageError("gate", expected="an evaluation, or the path of one", came=came, do="see cal.evaluate")
+        raise UsageError(
+            "gate",
+            expected="an evaluation, or the path of one",
+            came=came,
+            do="of a recalibration give its .evaluation",
+        )
     return judge(held, gates)
 
 
