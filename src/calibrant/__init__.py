@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from calibrant.evaluation.evaluate import measure as measure
     from calibrant.evaluation.evaluate import score_rows as score_rows
     from calibrant.evaluation.flips import rank_flips as rank_flips
+    from calibrant.evaluation.gates import gate as gate
     from calibrant.evaluation.improvement import improvement as improvement
     from calibrant.evaluation.lint import lint as lint
     from calibrant.evaluation.monitor import Monitor as Monitor
@@ -75,6 +76,7 @@ _HOMES = {
     "cross_fit": "calibrant.recalibration.cross_fitting",
     "detect": "calibrant.evaluation.detect",
     "evaluate": "calibrant.evaluation.evaluate",
+    "gate": "calibrant.evaluation.gates",
     "improvement": "calibrant.evaluation.improvement",
     "lint": "calibrant.evaluation.lint",
     "measure": "calibrant.evaluation.evaluate",

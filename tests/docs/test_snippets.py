@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TOURS = (
     "README.md", "index.md", "guide.md", "getting-predictions-in.md", "conventions.md", "theory.md",
-    "adding-a-metric.md", "checks.md", "recalibration.md", "adding-a-recalibrator.md",
+    "adding-a-metric.md", "checks.md", "recalibration.md", "adding-a-recalibrator.md", "gates.md",
 )  # fmt: skip
 STRANGERS = (
     "sklearn", "torch", "torchmetrics", "netcal", "scoringrules", "uncertainty_toolbox", "arviz_base", "pyarrow",
@@ -129,14 +129,15 @@ class Tour:
         self.printed = out.getvalue()
 
     def command(self, block: Block) -> None:
-        """Run each `$ calibrant …`; the lines after it must stand in its output."""
-        for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
-            line, _, told = part.partition("\n")
+        """Run each `$ calibrant …`; the lines after it must stand in its output, its exit code below `$ echo $?`."""
+        parts = [part.partition("\n") for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]]
+        for (line, _, told), (after, _, code) in zip_longest(parts, parts[1:], fillvalue=("", "", "")):
             if not line.startswith("calibrant"):
                 continue
+            expected = int(code) if after == "echo $?" else 0
             result = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="calibrant")
             where = f"{self.page.name}, line {block.line + 1}: {line}"
-            assert result.exit_code == 0, f"{where}: {result.output}{result.exception}"
+            assert result.exit_code == expected, f"{where}: {result.output}{result.exception}"
             missing = told_in_order(told, result.output)
             assert missing is None, f"{where} does not print\n{missing}\nbut\n{result.output}"
 

@@ -66,8 +66,7 @@ class Statistic:
 def statistics_of(wanted: str | Function | Statistic | Iterable[Any] | None, example: Any) -> list[Statistic]:
     """What was asked for: spec strings, functions, statistics, or several of them; by default those of the task."""
     if wanted is None:
-        usual = DEFAULTS[getattr(example, "kind", example.task) if example.task == "regression" else example.task]
-        wanted = [text for text in usual if (spec := registry.parse(text)).metric.lacks(spec, example) is None]
+        wanted = _usual(example)
     if isinstance(wanted, str):
         wanted = registry.split(wanted)
     items = [wanted] if callable(wanted) or isinstance(wanted, Statistic) else list(wanted)
@@ -77,6 +76,12 @@ def statistics_of(wanted: str | Function | Statistic | Iterable[Any] | None, exa
             "statistics", expected="at least one", came="none was named", do="leave them out for the usual"
         )
     return _distinct(found)
+
+
+def _usual(example: Any) -> list[str]:
+    """The statistics of the task that these predictions can be checked by."""
+    usual = DEFAULTS[getattr(example, "kind", example.task) if example.task == "regression" else example.task]
+    return [text for text in usual if (spec := registry.parse(text)).metric.lacks(spec, example) is None]
 
 
 def _distinct(found: list[Statistic]) -> list[Statistic]:
@@ -107,6 +112,8 @@ def _statistics(item: Any, example: Any) -> list[Statistic]:
         came = f"got {type(item).__name__}"
         raise UsageError("statistics", expected="names or functions", came=came, do="write for example 'ece(bins=10)'")
     name = item.partition("(")[0].strip()
+    if name == "default":
+        return [statistic for text in _usual(example) for statistic in _statistics(text, example)]
     own = OWN.get(name)
     if own is not None and (example.task in own.tasks or name not in registry.metrics()):
         return _own(own, item, example)

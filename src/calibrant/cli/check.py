@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import inputs
+from calibrant.cli import gating, inputs
 
 
 @inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
@@ -46,6 +46,8 @@ def command(
     seed: inputs.Seed = 0,
     threads: inputs.Threads = None,
     columns: inputs.Columns,
+    fail_on: gating.FailOn = None,
+    require: gating.Require = None,
     json_path: inputs.JsonPath = None,
     html_path: inputs.HtmlPath = None,
     form: inputs.Format = "table",
@@ -54,15 +56,19 @@ def command(
     quiet: inputs.Quiet = False,
 ) -> None:  # fmt: skip
     """Check whether what was observed is what the model expects, and what calibration error alone would have said."""
-    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings, write_outputs
+    from calibrant.checks.statistics import DEFAULTS
+    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings
     from calibrant.evaluation.check import check
+    from calibrant.evaluation.evaluate import inputs_of
 
     form = check_format(form)
     count = inputs.draws_of(draws)
     check_outputs(json=json_path, html=html_path)
+    gates = gating.parsed(fail_on, require, of=("Threshold", "Outcome"), by=by or ())
     predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks)
     fitted = None if fit is None else inputs.read_all([fit], columns, strict=strict, blocks=blocks)[0]
-    specs = ",".join(statistics) if statistics else None
+    specs = gating.with_metrics(statistics, gates, {name for names in DEFAULTS.values() for name in names})
+    gating.check_inputs(gates, (item.name for item in inputs_of(predictions, "check")))
     with progress_bar(quiet) as progress:
         evaluation = check(
             predictions, specs, draws=count, members=members, by=by or (), shift=shift, rule=rule,
@@ -70,4 +76,4 @@ def command(
         )  # fmt: skip
     if strict:
         refuse_warnings(evaluation.warnings)
-    write_outputs(evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    gating.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import inputs
+from calibrant.cli import gating, inputs
 
 
 @inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
@@ -30,6 +30,8 @@ def command(
     seed: inputs.Seed = 0,
     threads: inputs.Threads = None,
     columns: inputs.Columns,
+    fail_on: gating.FailOn = None,
+    require: gating.Require = None,
     json_path: inputs.JsonPath = None,
     html_path: inputs.HtmlPath = None,
     form: inputs.Format = "table",
@@ -38,13 +40,15 @@ def command(
     quiet: inputs.Quiet = False,
 ) -> None:
     """Judge a score of rows by how well it tells outside from inside: AUROC, AUPR, FPR95 and others, with intervals."""
-    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings, write_outputs
+    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings
     from calibrant.evaluation.detect import detect
+    from calibrant.registry import default_specs
 
     form = check_format(form)
     check_outputs(json=json_path, html=html_path)
+    gates = gating.parsed(fail_on, require, by=())
     known, *others = inputs.read_all([inside, *outside], columns, strict=strict, blocks=blocks)
-    specs = ",".join(metrics) if metrics else None
+    specs = gating.with_metrics(metrics, gates, [spec.text for spec in default_specs()])
     with progress_bar(quiet) as progress:
         evaluation = detect(
             known, others, score, specs, units=units, level=level, resamples=resamples, seed=seed,
@@ -52,4 +56,4 @@ def command(
         )  # fmt: skip
     if strict:
         refuse_warnings(evaluation.warnings)
-    write_outputs(evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    gating.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)

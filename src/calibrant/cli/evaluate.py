@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from calibrant.cli import inputs
+from typing import Any
+
+from calibrant.cli import gating, inputs
 
 
 @inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
@@ -25,6 +27,8 @@ def command(
     seed: inputs.Seed = 0,
     threads: inputs.Threads = None,
     columns: inputs.Columns,
+    fail_on: gating.FailOn = None,
+    require: gating.Require = None,
     json_path: inputs.JsonPath = None,
     html_path: inputs.HtmlPath = None,
     form: inputs.Format = "table",
@@ -34,16 +38,18 @@ def command(
     quiet: inputs.Quiet = False,
 ) -> None:
     """Judge predictions: every metric that applies, with its interval and what a calibrated model would give."""
-    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings, write_outputs
-    from calibrant.evaluation.evaluate import evaluate
+    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings
+    from calibrant.evaluation.evaluate import evaluate, inputs_of
 
     form = check_format(form)
     rows = inputs.sizes_of(sizes, at)
     check_outputs(json=json_path, html=html_path)
+    gates = gating.parsed(fail_on, require, by=by or ())
     predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, soft_labels=soft)
     if hashed:
         predictions = [inputs.hashed(p) for p in predictions]
-    specs = ",".join(metrics) if metrics else None
+    specs = _specs(metrics, gates, ladder)
+    gating.check_inputs(gates, (item.name for item in inputs_of(predictions)))
     with progress_bar(quiet) as progress:
         evaluation = evaluate(
             predictions, specs, by=by or (), units=units, shift=shift, over=over, ladder=ladder, sizes=rows,
@@ -52,4 +58,14 @@ def command(
         )  # fmt: skip
     if strict:
         refuse_warnings(evaluation.warnings)
-    write_outputs(evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    gating.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+
+
+def _specs(metrics: list[str] | None, gates: list[Any], ladder: bool) -> str | list[str] | None:
+    """The metrics that were named, or those of the ladder, or all that run by default; and those of gates."""
+    from calibrant.evaluation.ladder import SPECS
+    from calibrant.registry import default_specs
+
+    if ladder and not metrics:
+        return [gate.spec for gate in gates if gate.spec not in SPECS] or None
+    return gating.with_metrics(metrics, gates, [spec.text for spec in default_specs()])

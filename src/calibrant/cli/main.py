@@ -1,6 +1,6 @@
 """The program `calibrant`: its commands, and what becomes of errors.
 
-Exit codes: 0 done; 2 bad input or usage; 3 an internal error; 130 interrupted.
+Exit codes: 0 done; 1 a gate failed; 2 bad input or usage; 3 an internal error; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,19 @@ from typing import NoReturn
 import typer
 
 from calibrant import __version__
-from calibrant.cli import check, compare, conformal, demo, describe, detect, evaluate, metrics, monitor, recalibrate
+from calibrant.cli import (
+    check,
+    compare,
+    conformal,
+    demo,
+    describe,
+    detect,
+    evaluate,
+    gate,
+    metrics,
+    monitor,
+    recalibrate,
+)
 from calibrant.errors import CalibrantError, plain
 
 app = typer.Typer(
@@ -29,6 +41,7 @@ app.command("compare")(compare.command)
 app.command("recalibrate")(recalibrate.command)
 app.command("conformal")(conformal.command)
 app.command("detect")(detect.command)
+app.command("gate")(gate.command)
 app.command("monitor")(monitor.command)
 app.command("describe")(describe.command)
 app.command("metrics")(metrics.command)

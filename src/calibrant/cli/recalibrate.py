@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import inputs
+from calibrant.cli import gating, inputs
 
 Fit = Annotated[str | None, typer.Option("--fit", help="Held-out predictions with labels that the map is fitted on.")]
 Apply = Annotated[
@@ -55,6 +55,8 @@ def command(
     seed: inputs.Seed = 0,
     threads: inputs.Threads = None,
     columns: inputs.Columns,
+    fail_on: gating.FailOn = None,
+    require: gating.Require = None,
     json_path: inputs.JsonPath = None,
     html_path: inputs.HtmlPath = None,
     form: inputs.Format = "table",
@@ -63,7 +65,7 @@ def command(
     listed: Listed = False,
 ) -> None:
     """Recalibrate predictions: fit a map on held-out rows, apply it to others, and say what it gained there."""
-    from calibrant.cli.output import check_format, check_outputs, emit, progress_bar, refuse_warnings, write_outputs
+    from calibrant.cli.output import check_format, check_outputs, emit, progress_bar, refuse_warnings
 
     if listed:
         emit(_list())
@@ -73,9 +75,11 @@ def command(
     choosing = {"candidates": candidates, "score": score, "folds": folds}
     _check_asked(fit, apply, map_path, {"method": method} | choosing)
     _check_writable({"--output": output, "--save": save, "--json": json_path, "--html": html_path}, fit, apply)
+    gates = gating.parsed(fail_on, require, of=("Threshold", "Gained"), by=())
     given = _read(fit, apply, columns, strict)
+    specs = gating.with_metrics(metrics, gates, _usual())
     how: dict[str, Any] = {
-        "metrics": ",".join(metrics) if metrics else None, "sizes": inputs.sizes_of(sizes, at), "repeats": repeats,
+        "metrics": specs, "sizes": inputs.sizes_of(sizes, at), "repeats": repeats,
         "units": units, "level": level, "resamples": resamples, "seed": seed, "threads": threads,
     }  # fmt: skip
     with progress_bar(quiet) as progress:
@@ -83,7 +87,14 @@ def command(
     if strict:
         refuse_warnings(done.evaluation.warnings)
     _write(done, given[1] or given[0], output, save)
-    write_outputs(done.evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    gating.write_gated(done.evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+
+
+def _usual() -> set[str]:
+    """What is shown before and after, where nothing is named."""
+    from calibrant.evaluation.recalibrate import CLASSES, NUMBERS
+
+    return {*CLASSES, *NUMBERS}
 
 
 def _check_asked(fit: str | None, apply: str | None, map_path: str | None, fitting: dict[str, Any]) -> None:

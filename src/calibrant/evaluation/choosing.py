@@ -17,6 +17,8 @@ MAIN = (
 """Metrics of groups and of shifted data where none are named."""
 MOST_ENTRIES = 1 << 21
 """Probabilities of all classes and rows up to which metrics that sort them run without being named."""
+ALL, DEFAULT = "all", "default"
+"""Words for every metric, and for those that run without being named; other specs may stand beside them."""
 Input = Evaluated | Stream
 MOST_KEPT = 1 << 21
 """Rows of an input read block by block up to which metrics that keep rows run without being named."""
@@ -27,23 +29,24 @@ def applicable(
 ) -> tuple[list[Spec], dict[str, str]]:
     """The specs that these predictions can give, and the reason for each that they cannot."""
     example = source.example
-    specs, named = _specs(wanted, example)
+    specs, meant = _specs(wanted, example)
+    rest = [spec for spec in specs if spec.text not in meant]
     skipped = {spec.text: reason for spec in specs if (reason := spec.metric.lacks(spec, example))}
-    if isinstance(source, Stream) and source.n > MOST_KEPT and not named:
+    if isinstance(source, Stream) and source.n > MOST_KEPT:
         said = "it keeps every row, and this input is read block by block: name it if it is meant"
-        skipped |= {s.text: said for s in specs if s.metric.keeps_rows(s) and s.text not in skipped}
-    if not named and source.n * getattr(example, "classes", 1) > MOST_ENTRIES:
+        skipped |= {s.text: said for s in rest if s.metric.keeps_rows(s) and s.text not in skipped}
+    if source.n * getattr(example, "classes", 1) > MOST_ENTRIES:
         said = "it sorts the probabilities of every class, of which there are many: name it if it is meant"
-        skipped |= {s.text: said for s in specs if s.metric.every_class and s.text not in skipped}
-    if not named and source.n > MOST_KEPT:
+        skipped |= {s.text: said for s in rest if s.metric.every_class and s.text not in skipped}
+    if source.n > MOST_KEPT:
         said = "it takes long of millions of rows: name it if it is meant"
-        skipped |= {s.text: said for s in specs if not s.metric.of_many and s.text not in skipped}
-    if by_unit and (not named or wanted in ("all", ["all"])):
+        skipped |= {s.text: said for s in rest if not s.metric.of_many and s.text not in skipped}
+    if by_unit:
         said = "its rows may not depend on each other, and units say that they do"
-        skipped |= {s.text: said for s in specs if not s.metric.by_unit and s.text not in skipped}
-    if not named:
-        said = "its cost grows with the square of the rows: name it, or ask for all"
-        skipped |= {s.text: said for s in specs if s.metric.cost == "quadratic" and s.text not in skipped}
+        unnamed = specs if wanted in ("all", ["all"]) else rest
+        skipped |= {s.text: said for s in unnamed if not s.metric.by_unit and s.text not in skipped}
+    said = "its cost grows with the square of the rows: name it, or ask for all"
+    skipped |= {s.text: said for s in rest if s.metric.cost == "quadratic" and s.text not in skipped}
     chosen = [spec for spec in specs if spec.text not in skipped]
     if not chosen:
         by_reason: dict[str, list[str]] = {}
@@ -59,9 +62,22 @@ def applicable(
     return chosen, skipped
 
 
-def main_metrics(specs: list[Spec]) -> list[Spec]:
+def main_metrics(specs: list[Spec], wanted: str | Iterable[str] | None) -> list[Spec]:
     """Those that groups have where none were named: a hundred groups need not have every metric there is."""
-    return [spec for spec in specs if spec.text in MAIN or _of_class(spec)] or specs
+    named = {registry.parse(text).text for text in asked(wanted) if text not in (ALL, DEFAULT)}
+    return [spec for spec in specs if spec.text in MAIN or _of_class(spec) or spec.text in named] or specs
+
+
+def asked(wanted: str | Iterable[str] | None) -> list[str]:
+    """What was asked for, word by word; nothing is the word `default`."""
+    if wanted is None:
+        return [DEFAULT]
+    return [text.strip() for text in (registry.split(wanted) if isinstance(wanted, str) else wanted)]
+
+
+def by_default(wanted: str | Iterable[str] | None) -> bool:
+    """Whether the metrics that run without being named are meant, be it beside others."""
+    return DEFAULT in asked(wanted)
 
 
 def _of_class(spec: Spec) -> bool:
@@ -69,19 +85,17 @@ def _of_class(spec: Spec) -> bool:
     return spec.metric.name in MAIN and spec.text == f"{spec.metric.name}(of={spec.options.get('of')})"
 
 
-def _specs(wanted: str | Iterable[str] | None, example: Evaluated) -> tuple[list[Spec], bool]:
-    """The specs asked for, and whether they were named one by one; those of other tasks are not meant by default."""
-    if isinstance(wanted, str):
-        wanted = registry.split(wanted)
-    texts = None if wanted is None else list(wanted)
-    named = [registry.parse(text) for text in texts or () if text.strip() != "all"]
-    if texts is not None and len(named) == len(texts):
-        return list({spec.text: spec for spec in named}.values()), True
-    specs = [Spec.make(metric) for metric in registry.metrics().values() if metric.default or texts is not None]
+def _specs(wanted: str | Iterable[str] | None, example: Evaluated) -> tuple[list[Spec], set[str]]:
+    """The specs asked for, and those that are meant whatever they cost; of other tasks none are meant by default."""
+    texts = asked(wanted)
+    named = {spec.text: spec for text in texts if text not in (ALL, DEFAULT) for spec in [registry.parse(text)]}
+    if not {ALL, DEFAULT} & set(texts):
+        return list(named.values()), set(named)
+    specs = [Spec.make(metric) for metric in registry.metrics().values() if metric.default or ALL in texts]
     family = frozenset({example.task} if example.task in ("regression", "detection") else {"classification", "judged"})
     specs = [spec for spec in specs if family & spec.metric.tasks]
-    every = {spec.text: spec for spec in [*named, *specs, *_binary_extras(specs, example)]}
-    return list(every.values()), texts is not None
+    every = {spec.text: spec for spec in [*named.values(), *specs, *_binary_extras(specs, example)]}
+    return list(every.values()), set(every) if ALL in texts else set(named)
 
 
 def _binary_extras(specs: list[Spec], example: Evaluated) -> list[Spec]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant import registry
 from calibrant.errors import NotApplicable, UsageError, show
-from calibrant.evaluation.choosing import Input, applicable
+from calibrant.evaluation.choosing import ALL, DEFAULT, Input, applicable, by_default
 from calibrant.evaluation.ladder import SPECS, Ladder
 from calibrant.evaluation.passes import OneInput
 from calibrant.evaluation.result import Evaluation, Result
@@ -53,15 +53,15 @@ def evaluate(
     """Every metric that applies, with its interval; deterministic in the seed, whatever the threads and blocks.
 
     predictions: one input, several, or several by name, in memory or left in their files by `scan`. metrics: spec
-    strings such as "ece(bins=10)", or None for all of linear or sort cost, or "all". by: columns to slice by, "column"
-    or "column:BINS", p-values being corrected for the number of groups. units: a column of dependent rows (patient,
-    prompt); intervals are then by unit. shift: summaries over types of shift and severities, by the columns `shift` and
-    `severity` or those named; where inputs have these in their meta instead, each input is a cell. over: the mean or
-    median over types that is ranked against severity. ladder: the errors from √BS down to ECE, and what holds between
-    them. sizes: true, or rows: each metric on random subsets of many sizes too, `repeats` of them. pairs: inputs are
-    before and after, two by two, and their differences are followed. curves: whether `Result.curves` are made.
-    block_rows: rows that are read at a time. progress: called with what is being done, and how much of all is done; by
-    whichever thread reads.
+    strings such as "ece(bins=10)", or None for all of linear or sort cost ("default", which may stand beside others, as
+    in "default,ce"), or "all". by: columns to slice by, "column" or "column:BINS", p-values being corrected for the
+    number of groups. units: a column of dependent rows (patient, prompt); intervals are then by unit. shift: summaries
+    over types of shift and severities, by the columns `shift` and `severity` or those named; where inputs have these in
+    their meta instead, each input is a cell. over: the mean or median over types that is ranked against severity.
+    ladder: the errors from √BS down to ECE, and what holds between them. sizes: true, or rows: each metric on random
+    subsets of many sizes too, `repeats` of them. pairs: inputs are before and after, two by two, and their differences
+    are followed. curves: whether `Result.curves` are made. block_rows: rows that are read at a time. progress: called
+    with what is being done, and how much of all is done; by whichever thread reads.
     """
     inputs, metrics = inputs_of(predictions), _asked_for(metrics, ladder)
     settings = _settings(level, resamples, seed, intervals, threads)
@@ -101,13 +101,16 @@ def _asked_for(metrics: str | Iterable[str] | None, ladder: bool) -> str | list[
     if not ladder:
         return metrics if metrics is None or isinstance(metrics, str) else list(metrics)
     named = registry.split(metrics) if isinstance(metrics, str) else list(metrics or ())
-    return [*SPECS, *(text for text in named if text.strip() == "all" or registry.parse(text).text not in SPECS)]
+    return [
+        *SPECS,
+        *(text for text in named if text.strip() in (ALL, DEFAULT) or registry.parse(text).text not in SPECS),
+    ]
 
 
 def _named(metrics: str | list[str] | None, results: list[Result]) -> list[list[str]] | str | None:
     """The metrics to follow over sizes: where they were named, those that each input could give."""
-    if metrics is None or metrics in ("all", ["all"]):
-        return None if metrics is None else "all"
+    if by_default(metrics) or metrics in ("all", ["all"]):
+        return None if by_default(metrics) else "all"
     return [list(result.metrics) for result in results]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import CalibrantError
-from calibrant.evaluation.choosing import Input, applicable, main_metrics
+from calibrant.evaluation.choosing import Input, applicable, by_default, main_metrics
 from calibrant.evaluation.curves import chosen
 from calibrant.evaluation.grouping import Grouping, group_name, grouping_of, shifted_cells
 from calibrant.evaluation.multiplicity import corrected
@@ -51,14 +51,14 @@ class OneInput:
     def result(self, noted: bool = True) -> Result:
         """Read every block once, then reduce; what is not noted has values alone."""
         specs, skipped = applicable(self.wanted, self.source, self.units is not None)
-        of_groups = specs if self.wanted is not None else main_metrics(specs)
+        unnamed = by_default(self.wanted)
+        of_groups = main_metrics(specs, self.wanted) if unnamed else specs
         groupings = [grouping_of(self.source, column, of_groups) for column in self.by]
         cells = [shifted_cells(self.source, self.shift, of_groups)] if self.shift else []
         wanted = Wanted(specs, self.source.example, self.settings, groupings + cells, self._units(), noted=noted)
         without: dict[str, str] = {}
         if noted and self.curves:
-            asked, named = wanted.extras(specs), self.wanted is not None
-            curves, without = chosen(self.source.example, self.source.n, specs, asked, named)
+            curves, without = chosen(self.source.example, self.source.n, specs, wanted.extras(specs), not unnamed)
             wanted = replace(wanted, curves=curves)
         self.seen = self._taken_in(wanted)
         found = [corrected(list(self._groups(grouping, k))) for k, grouping in enumerate(groupings)]

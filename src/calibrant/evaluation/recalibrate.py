@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.evaluation.choice import Choice, fitted
-from calibrant.evaluation.choosing import applicable
+from calibrant.evaluation.choosing import DEFAULT, applicable, asked, by_default
 from calibrant.evaluation.evaluate import described, evaluate, version
 from calibrant.evaluation.gains import Improvement
 from calibrant.evaluation.improvement import improvement
@@ -113,9 +113,10 @@ class _Judging:
     def evaluated(self, before: InMemory, after: InMemory) -> Evaluation:
         """Scores and errors of both."""
         wanted = self.metrics
-        if wanted is None:
+        if by_default(self.metrics):
             usual = list(NUMBERS if before.task == "regression" else CLASSES)
             wanted = [spec.text for item in (before, after) for spec in applicable(usual, item)[0]]
+            wanted += [text for text in asked(self.metrics) if text != DEFAULT]
             wanted = list(dict.fromkeys(wanted))
         return evaluate(
             [before, after], wanted, units=self.units, level=self.level, resamples=self.resamples, seed=self.seed,
@@ -125,7 +126,7 @@ class _Judging:
     def gained(self, before: InMemory, after: InMemory) -> Improvement:
         """The gain in proper scores."""
         return improvement(
-            before, after, metrics=self.metrics, sizes=self.sizes,
+            before, after, metrics=None if by_default(self.metrics) else self.metrics, sizes=self.sizes,
             repeats=self.repeats, units=self.units, level=self.level, seed=self.seed,
             threads=self.threads, progress=self.progress,
         )  # fmt: skip

@@ -12,6 +12,7 @@ from calibrant.checks.check import Check
 from calibrant.comparison.result import Comparison
 from calibrant.errors import UsageError, did_you_mean, show
 from calibrant.evaluation.gains import Improvement
+from calibrant.evaluation.gate_records import GateResult
 from calibrant.evaluation.ladder import Ladder
 from calibrant.evaluation.passing import PassTable
 from calibrant.evaluation.shift import Summary
@@ -139,6 +140,8 @@ class Evaluation:
     """Ranks, paired differences and equivalents, where the inputs are models of the same rows."""
     flips: RankFlips | None = None
     """How ranks by a calibration error change with its options, where it was asked for."""
+    gates: tuple[GateResult, ...] = ()
+    """The gates that were set, and what became of them."""
 
     def __getitem__(self, key: str) -> Any:
         """The estimate of a metric, or a check, where there is one input; the result of an input by name."""
@@ -172,6 +175,7 @@ class Evaluation:
         out |= {} if self.recalibration is None else dict(self.recalibration)
         out |= {} if self.comparison is None else self.comparison.to_json()
         out |= {} if self.flips is None else {"flips": self.flips.to_json()}
+        out |= {"gates": [item.to_json() for item in self.gates]} if self.gates else {}
         return out | ({} if self.improvement is None else {"improvement": self.improvement.to_json()})
 
     def dumps(self) -> str:
@@ -213,6 +217,7 @@ class Evaluation:
             recalibration={key: data[key] for key in RECALIBRATION if key in data} if "fits" in data else None,
             comparison=Comparison.from_json(data) if "comparison" in data else None,
             flips=_flips(data["flips"]) if "flips" in data else None,
+            gates=tuple(GateResult.from_json(item) for item in data.get("gates", [])),
         )
 
     # ----------------------------------------------------------------------------------- display

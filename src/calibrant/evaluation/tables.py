@@ -9,6 +9,7 @@ import textwrap
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
 from calibrant.evaluation.check_tables import CHECK_HEADS, check_rows, check_tables, pass_tables, temperature_lines
+from calibrant.evaluation.choosing import by_default
 from calibrant.evaluation.comparison_tables import comparison_lines, comparison_rows, comparison_tables
 from calibrant.evaluation.improvement_tables import gain_rows, reading
 from calibrant.evaluation.ladder_tables import ladder_lines, links_table
@@ -73,7 +74,7 @@ def group_table(evaluation: Evaluation, result: Result, by: str) -> Table:
     """One row a group, the metrics that were asked for beside each other; of all, the main ones."""
     groups = [group for group in result.groups if group.by == by]
     chosen = _chosen(evaluation, list(groups[0].metrics))
-    left_out = len(chosen) - MOST_GROUP_COLUMNS if evaluation.settings["metrics"] not in ("default", "all") else 0
+    left_out = len(chosen) - MOST_GROUP_COLUMNS if _named_all(evaluation) else 0
     chosen = chosen[:MOST_GROUP_COLUMNS]
     most = _false_discoveries(evaluation)
     rows = [
@@ -130,8 +131,13 @@ def size_table(item: Sizes) -> Table:
 
 def _chosen(evaluation: Evaluation, known: list[str]) -> list[str]:
     """The metrics that were asked for; of all, the main ones."""
-    asked = evaluation.settings["metrics"] not in ("default", "all")
-    return known if asked else [m for m in GROUP_METRICS if m in known] or known
+    return known if _named_all(evaluation) else [m for m in GROUP_METRICS if m in known] or known
+
+
+def _named_all(evaluation: Evaluation) -> bool:
+    """Whether each metric was asked for by its name."""
+    asked = evaluation.settings["metrics"]
+    return asked != "all" and not by_default(asked)
 
 
 def result_tables(evaluation: Evaluation, result: Result) -> list[Table]:
@@ -195,7 +201,8 @@ def remarks(evaluation: Evaluation) -> list[str]:
     for item in evaluation.sizes:
         name = f" of {plain(item.input)}" * (len(evaluation.sizes) > 1)
         out += [f"size of the test set{name}: {item.reading()}"] if item.reading() else []
-    return out + [f"note: {plain(note.message)}" for note in evaluation.warnings]
+    out += [f"note: {plain(note.message)}" for note in evaluation.warnings]
+    return out + [str(item) for item in evaluation.gates]
 
 
 def _skipped(result: Result) -> str:

@@ -65,7 +65,7 @@ def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none';style-src 'unsafe-inline'\">"
         f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body><main>"
-        f"<h1>{html.escape(title)}</h1>{_notes(evaluation)}{sections}{_glossary(evaluation)}{_footer(evaluation)}"
+        f"<h1>{html.escape(title)}</h1>{_notes(evaluation)}{_gates(evaluation)}{sections}{_glossary(evaluation)}{_footer(evaluation)}"
         "</main></body></html>"
     )
 
@@ -224,6 +224,18 @@ def _mix(curve: Mapping[str, list[float]]) -> Table:
 
 def _notes(evaluation: Evaluation) -> str:
     return "".join(f"<p class='note'>{html.escape(plain(note.message))}</p>" for note in evaluation.warnings)
+
+
+def _gates(evaluation: Evaluation) -> str:
+    """Which gates were set, and what became of them."""
+    if not evaluation.gates:
+        return ""
+    rows = tuple(
+        ("passed" if item.passed else "failed", f"{item.kind.replace('_', '-')} {plain(item.gate)}", plain(item.reason))
+        for item in evaluation.gates
+    )
+    table = rendering.as_html(Table("", ("", "gate", "what was found"), rows, left=3))
+    return f"<section><h2>Gates</h2>{table}</section>"
 
 
 def _glossary(evaluation: Evaluation) -> str:
