@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import inputs
+from calibrant.cli import gating, inputs
 
 Models = Annotated[
     list[str],
@@ -66,15 +66,18 @@ def command(
     columns: inputs.Columns,
     json_path: inputs.JsonPath = None,
     html_path: inputs.HtmlPath = None,
+    fail_on: gating.FailOn = None,
+    require: gating.Require = None,
     form: inputs.Format = "table",
     strict: Strict = False,
     quiet: inputs.Quiet = False,
 ) -> None:
     """Compare models on the same rows: ranks by calibrated likelihood, paired differences, equivalents, pitfalls."""
-    from calibrant.cli.output import check_format, check_outputs, progress_bar, write_outputs
+    from calibrant.cli.output import check_format, check_outputs, progress_bar
     from calibrant.evaluation.compare import compare
 
     form = check_format(form)
+    gates = gating.parsed(fail_on, require, of=("Threshold", "Versus", "Best"))
     check_outputs(json=json_path, html=html_path)
     given = named_files(models, columns, by_member)
     how: dict[str, Any] = {
@@ -85,12 +88,23 @@ def command(
     how["pool"] = _pool(pool, given, columns)
     how["clean"] = named_files(clean, columns) if clean else None
     with progress_bar(quiet) as progress:
-        evaluation = compare(given, ",".join(scores) if scores else None, progress=progress, **how)
-    write_outputs(evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+        evaluation = compare(given, _scores(scores, gates), progress=progress, **how)
+    gating.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
     if strict and evaluation.warnings:
         codes = ", ".join(dict.fromkeys(note.code for note in evaluation.warnings))
         typer.echo(f"calibrant: --strict: noticed {codes}", err=True)
         raise typer.Exit(1)
+
+
+def _scores(named: list[str] | None, gates: list[Any]) -> list[str] | None:
+    """The scores that were named, and those that gates speak of; None for the usual ones."""
+    from calibrant.evaluation.comparing import CLASSES, score_names
+
+    asked = [gate.spec for gate in gates if gate.spec not in (None, "dee")]
+    if named is None:
+        more = [spec for spec in asked if spec not in CLASSES]
+        return [*CLASSES, *more] if more else None
+    return [*(score_names(",".join(named)) or ()), *asked]
 
 
 def named_files(arguments: list[str], columns: Any, by_member: bool = False) -> dict[str, Any]:

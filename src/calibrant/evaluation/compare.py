@@ -141,7 +141,7 @@ def _one(
         comparison = replace(comparison, shifted=shifted_cll(whole, columns, asked, clean))
     setup = Setup(
         models=models, scores=scored.scores, rank_by=scored.rank_by, units=asked.units, pool=pool_name, clean=clean,
-        comparison=comparison, pool_predictions=None if pool_name in models or pool_name is None else together[pool_name],
+        comparison=comparison, pool_predictions=None if pool_name is None else together[pool_name],
     )  # fmt: skip
     facts = tuple(described(item) for item in models.values())
     found = rank_flips(models, threads=asked.threads) if flips else None

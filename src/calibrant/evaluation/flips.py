@@ -104,7 +104,7 @@ class RankFlips:
         name, best, worst = self.largest_range
         one, other, pairs = self.extremes
         firsts = sum(count > 0 for count in self.first.values())
-        said = f"{len(self.settings)} settings of {self.metric} give {len(self.orders)} orders of {len(self.models)} models"
+        said = f"{len(self.settings)} settings of {self.metric} give {len(self.orders)} orders of {len(self.models)}"
         said += (
             f" and put {firsts} of them first; {name} is between rank {best} and {worst}; {one} and {other} differ in"
         )

@@ -27,8 +27,8 @@ from calibrant.errors import UsageError, did_you_mean, show
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-ALSO = ("cll", "dee")
-"""What a comparison has beside the metrics: calibrated log-likelihood, deep-ensemble equivalent."""
+ALSO = ("cll", "brier_ts", "dee")
+"""What a comparison has beside the metrics: scores at the best temperature, the deep-ensemble equivalent."""
 FIELDS = ("value", "p_value", "q_value", "observed", "mid_p", "two_sided")
 """Numbers of a metric or check that are gated as they are, without an interval."""
 LONGEST = 1000
