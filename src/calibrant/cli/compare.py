@@ -30,7 +30,7 @@ Temperature = Annotated[
 ]
 Clean = Annotated[
     list[str] | None,
-    typer.Option("--clean", help="With --temperature clean: clean rows of a model; else those of severity 0.",
+    typer.Option("--clean", help="Clean rows of a model, for --temperature clean or --shift; else those of severity 0.",
                  metavar="NAME=FILE"),
 ]  # fmt: skip
 Repeats = Annotated[int, typer.Option("--repeats", help="How often rows are split in halves.")]

@@ -73,7 +73,7 @@ def compare(
     """
     asked = Asked(
         score_names(scores), None if rank_by is None else score_name(rank_by), baseline,
-        _temperature(temperature, clean), repeats, _whole(draws, "draws"), units, _share(level),
+        _temperature(temperature, clean, bool(shift)), repeats, _whole(draws, "draws"), units, _share(level),
         _whole(resamples, "resamples", 20), seed, threads,
     )  # fmt: skip
     columns = _columns(shift)
@@ -122,7 +122,7 @@ def _one(
         models, clean = clean_rows(models, columns)
     if clean is not None:
         _check_names(models, clean)
-    scored = Scored(models, asked, clean, progress)
+    scored = Scored(models, asked, clean if asked.temperature == CLEAN else None, progress)
     comparison = Comparison(
         rank_by=scored.rank_by,
         ranking=scored.ranks[scored.rank_by],
@@ -281,12 +281,13 @@ def _models(given: Any, subject: str) -> Models:
     return out
 
 
-def _temperature(name: str, clean: Any) -> str:
+def _temperature(name: str, clean: Any, shift: bool) -> str:
     if name not in (SAME, CLEAN):
         do = "'same' cross-fits it on the rows that are scored, 'clean' takes it from other rows"
         raise UsageError("temperature", expected="same or clean", came=f"got {show(name)}", do=do)
-    if name == SAME and clean is not None:
-        raise UsageError("clean", expected="temperature='clean' beside it", came="got 'same'", do="leave one out")
+    if name == SAME and clean is not None and not shift:
+        came, do = "got 'same'", "leave one out"
+        raise UsageError("clean", expected="temperature='clean', or shift, beside it", came=came, do=do)
     return name
 
 

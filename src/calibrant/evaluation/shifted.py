@@ -47,10 +47,11 @@ def shifted_cll(models: Models, columns: tuple[str, str], asked: Asked, clean: M
     kinds = np.where(levels == 0.0, "clean", first.column(kind).astype(str))
     out = []
     for name, model in models.items():
-        fitted = model[levels == 0.0] if clean is None else clean[name]
+        at_zero = model[levels == 0.0] if (levels == 0.0).any() else None
+        fitted = at_zero if clean is None else clean[name]
         for level, shift in sorted({(float(s), str(k)) for s, k in zip(levels, kinds, strict=True)}):
             part = model[(levels == level) & (kinds == shift)]
-            out.append(_cell(name, part, fitted if fitted.n else None, shift, level, asked))
+            out.append(_cell(name, part, fitted, shift, level, asked))
     return tuple(out)
 
 
