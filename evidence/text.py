@@ -225,7 +225,7 @@ CIFAR-10, swapped by a coin in every row.
 
 Tests of accuracy are exact (McNemar) and err on the safe side where few rows differ. The p-value of the calibrated
 log-likelihood is the larger one of flips and of the bootstrap: the rows do not show the noise of the temperatures that
-were fitted on them, and by flips alone too many of the heavy models are called different where n is small.
+were fitted on them, and by flips alone a few too many of the heavy models are called different where n is small.
 
 The same of rows in units of ten that share a label and nearly their predictions:
 

@@ -389,6 +389,15 @@ def test_calibrated_likelihood_of_minus_infinity_is_worst():
     assert ranked[0].best == 1.0
 
 
+def test_a_mean_of_both_infinities_is_worst():
+    x = RNG.random(20)
+    odd = np.concatenate([[np.inf, -np.inf], x[2:]])
+    found = paired({"nll": {"odd": odd, "a": x, "b": x + 1.0}})
+    assert [(item.model, item.rank) for item in found.ranks["nll"]] == [("a", 1), ("b", 2), ("odd", 3)]
+    assert found.ranks["nll"][2].best == 0.0
+    assert math.isnan(found.pairs[0].difference)
+
+
 def test_equal_models_do_not_differ():
     found = only(np.arange(9.0), np.arange(9.0))
     assert (found.difference, found.p_value, found.p_bootstrap, found.p_holm) == (0.0, 1.0, 1.0, 1.0)

@@ -68,5 +68,4 @@ def _beyond(sums: np.ndarray, total: float, size: float) -> np.ndarray:
 def _binomial(above: int, m: int) -> float:
     from scipy.special import bdtr
 
-    fewer = min(above, m - above)
-    return 1.0 if 2 * fewer == m else min(1.0, 2.0 * float(bdtr(fewer, m, 0.5)))
+    return min(1.0, 2.0 * float(bdtr(min(above, m - above), m, 0.5)))
