@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calibrant.checks.check import Check as Check
     from calibrant.checks.statistics import Statistic as Statistic
+    from calibrant.comparison.equivalent import equivalent as equivalent
     from calibrant.errors import CalibrantError as CalibrantError
     from calibrant.errors import CalibrantWarning as CalibrantWarning
     from calibrant.evaluation.check import check as check
@@ -66,6 +67,7 @@ _HOMES = {
     "choose": "calibrant.evaluation.choice",
     "cross_fit": "calibrant.recalibration.cross_fitting",
     "detect": "calibrant.evaluation.detect",
+    "equivalent": "calibrant.comparison.equivalent",
     "evaluate": "calibrant.evaluation.evaluate",
     "improvement": "calibrant.evaluation.improvement",
     "measure": "calibrant.evaluation.evaluate",

@@ -13,7 +13,7 @@ read write"""
 
 
 def test_the_public_api_is_small_and_complete():
-    assert len(cal.__all__) <= 30
+    assert len(cal.__all__) <= 36
     assert len(set(cal.__all__)) == len(cal.__all__)
     assert set(FACE.split()) <= set(cal.__all__)
     assert dir(cal) == sorted(cal.__all__)
