@@ -431,6 +431,13 @@ def test_impossible_labels_are_no_trouble(small):
     assert (found.value, found.censored, found.low_censored) == (1.0, "below", True)
 
 
+def test_rows_that_are_no_predictions_are_refused(small):
+    pool, model = small
+    broken = replace(model, scores=np.where(np.arange(150)[:, None] == 7, np.nan, model.scores))
+    with pytest.raises(CalibrantError, match="row 7"):
+        cal.equivalent(broken, pool, draws=2, repeats=1, resamples=20)
+
+
 def test_infinite_rows():
     pool = np.array([[-2.0, -2.0, -2.0], [-1.0, -1.0, -1.0]])
     own = np.array([[-1.5, -np.inf, -1.5], [-1.5, -1.5, -1.5]])
