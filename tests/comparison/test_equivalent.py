@@ -129,7 +129,7 @@ def measured(everything):
 
 
 def test_fresh_members_are_worth_their_number(measured):
-    """Intervals of 95 %: of 19 more than four misses would have a probability of 0.0002 if they were independent.
+    """Intervals of 95 %: of 19 more than four misses would have a probability of 0.002 if they were independent.
 
     They are nested, which makes it larger; `evidence/equivalents.py` has the coverage of several hundred pools.
     """
@@ -419,6 +419,16 @@ def test_members_of_the_pool_are_noticed(small):
     assert shared_members(cal.Classification.from_probs(near, pool.labels), pool) == 0
     with pytest.warns(CalibrantWarning, match="2 of 2 members are in the pool pool as well"):
         cal.equivalent(logs, pool, draws=2, repeats=1, resamples=20)
+
+
+def test_the_pool_is_worth_its_own_number(small):
+    pool = small[0]
+    with pytest.warns(CalibrantWarning, match="8 of 8 members"):
+        found = cal.equivalent(pool, pool, draws=3, repeats=2, resamples=20)
+    assert (found.value, found.censored) == (pytest.approx(8.0), "")
+    with pytest.warns(CalibrantWarning, match="1 of 1 members"):
+        found = cal.equivalent(pool.member(2), pool.member(2), draws=3, repeats=2, resamples=20)
+    assert (found.value, found.censored, found.low, found.high) == (1.0, "", 1.0, 1.0)
 
 
 def test_impossible_labels_are_no_trouble(small):

@@ -40,6 +40,8 @@ from calibrant.recalibration.class_rows import ClassRows, as_classes
 DRAWS = 10
 RESAMPLES = 1000
 MOST_DRAWS = 10_000
+EQUAL = 1e-9
+"""CLL that differ by less are equal: temperatures are known no better."""
 SAMPLE = 64
 """Rows by which members are told apart at first."""
 ALIKE = 1e-6
@@ -200,7 +202,7 @@ def equivalents(
     )  # fmt: skip
     out = []
     for j, model in enumerate(models):
-        value, censored = crossing(mean, cll[j])
+        value, censored = crossing(mean, _settled(cll[j], mean))
         low, high = (clamped(end, most) for end in central(found[:, j], level))
         lower, upper = (math.nan if np.isnan(std).any() else crossing(mean + s * std, cll[j])[0] for s in (1, -1))
         out.append(
@@ -211,6 +213,14 @@ def equivalents(
             )
         )  # fmt: skip
     return tuple(out)
+
+
+def _settled(level: float, mean: np.ndarray) -> float:
+    """A CLL that is that of one member, or of the best of the pool, up to rounding, is exactly that."""
+    for end in (mean[0], mean.max()):
+        if abs(level - end) < EQUAL:
+            return float(end)
+    return level
 
 
 def _std(model: Model, pool: CurveRows) -> float:
