@@ -19,6 +19,7 @@ from evidence import (
     conformal,
     coverage,
     detection,
+    equivalents,
     evalues,
     real_checks,
     real_recalibration,
@@ -58,6 +59,7 @@ COUNTS = {
     "conformal": 1000,
     "comparison": 2000,
     "comparison_power": 500,
+    "equivalents": 250,
 }
 BIAS_ROWS = 200_000
 
@@ -91,6 +93,10 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "bias": partial(bias.table_and_figure, BIAS_ROWS * many // FULL, page.parent / "figures" / "bias.svg"),
         "sizes": partial(sizes.table_and_figures, sizes.repeats_for(many / FULL), page.parent / "figures"),
         "means": partial(coverage.means_table, MODELS, many),
+        **{
+            f"equivalents_{key}": partial(equivalents.rows_of, key, count["equivalents"])
+            for key in equivalents.SETTINGS
+        },
         "detectable": partial(c.detectable_table, count["detectable"]),
         "detection": partial(detection.coverage_table, count["detection"]),
         "evalues": partial(evalues.null_table, count["evalues"]),
@@ -127,6 +133,7 @@ def page_of(parts: dict[str, list[str]], many: int, count: dict[str, int]) -> st
     numbers["bias_fewest"] = bias.repeats(max(bias.SIZES), BIAS_ROWS * many // FULL)
     numbers["checks_draws"] = checks.DRAWS
     numbers["conformal_new"] = conformal.NEW
+    numbers["equivalents_pool"], numbers["equivalents_draws"] = equivalents.POOL, equivalents.DRAWS
     numbers["sizes_count"] = sizes.repeats_for(many / FULL)
     numbers["sizes_more"] = sizes.MORE * sizes.repeats_for(many / FULL)
     head = INTRODUCTION.format(simulations=many, error=f"{100 * standard_error(0.95, many):.1f}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from calibrant.checks.statistics import Statistic as Statistic
     from calibrant.comparison.cll import cll as cll
     from calibrant.comparison.cll import cll_curve as cll_curve
+    from calibrant.comparison.equivalent import equivalent as equivalent
     from calibrant.errors import CalibrantError as CalibrantError
     from calibrant.errors import CalibrantWarning as CalibrantWarning
     from calibrant.evaluation.check import check as check
@@ -75,6 +76,7 @@ _HOMES = {
     "cll_curve": "calibrant.comparison.cll",
     "cross_fit": "calibrant.recalibration.cross_fitting",
     "detect": "calibrant.evaluation.detect",
+    "equivalent": "calibrant.comparison.equivalent",
     "evaluate": "calibrant.evaluation.evaluate",
     "gate": "calibrant.evaluation.gates",
     "improvement": "calibrant.evaluation.improvement",

@@ -6,8 +6,9 @@ number in [1, K]; 'below' where l < CLL_DE(1), 'above' where l > CLL_DE(K). lowe
 the standard deviation over draws (equation 5); near K draws share most of their members, so that it vanishes there.
 The interval, see `equivalent_intervals`, is of another kind: it says how far other rows and members would move the DEE.
 
-The slope of CLL_DE falls like 1/k², so that the DEE of a good model is known less well than that of a poor one: its
-spread grows with k^1.5/√N or faster. A fresh single member is 'below' about half of the time.
+CLL_DE rises by about c/k² from k to k + 1, and the noise of k members on N rows falls like 1/√(kN), so that the spread
+of the DEE grows like k^1.5/√N: that of a good model is known less well than that of a poor one. Of k = 20 fresh members
+a range of 14 to 27 (5 to 95 %) is usual. A fresh single member is 'below' about half of the time.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from calibrant.recalibration.class_rows import ClassRows, as_classes
 DRAWS = 10
 RESAMPLES = 1000
 MOST_DRAWS = 10_000
+EQUAL = 1e-9
+"""CLL that differ by less are equal: temperatures are known no better."""
 SAMPLE = 64
 """Rows by which members are told apart at first."""
 ALIKE = 1e-6
@@ -84,8 +87,8 @@ def equivalent(
     curve: that of its first k members, for every k. draws: orders of the pool that its curve is the mean of. repeats:
     of halves of the rows, by which temperatures are fitted. units: a column of the pool whose rows depend.
 
-    The interval is for other rows and other members of the same kind. With fewer than four members nothing is known of
-    the model's others, and it is for these very members; of one draw it leaves out how members of the pool differ.
+    The interval is for other rows and for other members of the same kind. Two or three members of a model are taken to
+    vary as those of the pool do; one stands for itself alone. Of one draw nothing is known of how the pool's vary.
     """
     check_same_rows(predictions, pool)
     _check(draws, level, resamples)
@@ -199,7 +202,7 @@ def equivalents(
     )  # fmt: skip
     out = []
     for j, model in enumerate(models):
-        value, censored = crossing(mean, cll[j])
+        value, censored = crossing(mean, _settled(cll[j], mean))
         low, high = (clamped(end, most) for end in central(found[:, j], level))
         lower, upper = (math.nan if np.isnan(std).any() else crossing(mean + s * std, cll[j])[0] for s in (1, -1))
         out.append(
@@ -210,6 +213,14 @@ def equivalents(
             )
         )  # fmt: skip
     return tuple(out)
+
+
+def _settled(level: float, mean: np.ndarray) -> float:
+    """A CLL that is that of one member, or of the best of the pool, up to rounding, is exactly that."""
+    for end in (mean[0], mean.max()):
+        if abs(level - end) < EQUAL:
+            return float(end)
+    return level
 
 
 def _std(model: Model, pool: CurveRows) -> float:

@@ -110,7 +110,8 @@ def pool_variance(rows: CurveRows) -> np.ndarray:
     """(K,) the a of a pool: of k members out of K draws differ by a (1/k − 1/K), and by what single rows add.
 
     The mean over j = k/2 … 2k as far as j ≤ K/2, for where draws share most of their members they say little; of larger
-    k that of K/2. 0 of one draw or one member.
+    k that of K/2. 0 of one draw or one member. Rows that depend make it larger than it is, for the part of single rows
+    is counted as if they did not.
     """
     draws, most = rows.values.shape
     if draws < 2 or most < 2 or not np.isfinite(rows.values).all():
