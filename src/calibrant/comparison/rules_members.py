@@ -12,8 +12,6 @@ from calibrant.predictions.base import Note
 
 LOOKED_AT = 512
 """Rows at which predictions of two models are held against each other."""
-EQUAL = {2: 2e-2, 4: 1e-4, 8: 1e-4}
-"""Probabilities that count as equal, by the bytes of a score: logits of float16 are rounded coarsely."""
 
 
 def different_members(setup: Setup) -> Iterator[Note]:
@@ -109,13 +107,19 @@ def _equal(one: InMemory, two: InMemory) -> bool:
 
 
 def _is_mean_of_logits(model: Classification, source: Classification) -> bool:
-    bound = max(EQUAL[min(item.scores.dtype.itemsize, 8)] for item in (model, source))
+    """Whether p is the geometric mean as far as scores are rounded, and ten times as far from the arithmetic one."""
     p, logs = np.exp(_logs(model)[0]), _logs(source)
     arithmetic = np.exp(logs).mean(axis=0)
     with np.errstate(invalid="ignore"):
         mean = logs.mean(axis=0)
         geometric = np.exp(mean - np.logaddexp.reduce(mean, axis=1, keepdims=True))
-    return bool(np.abs(p - geometric).max() <= bound and np.abs(p - arithmetic).max() > 10.0 * bound)
+    rounding = max(float(np.finfo(item.scores.dtype).eps) for item in (model, source)) * _largest(logs)
+    near, far = np.abs(p - geometric), np.abs(p - arithmetic)
+    return bool(near.max() <= max(1e-4, 4.0 * rounding) and far.mean() > 10.0 * max(near.mean(), 1e-6))
+
+
+def _largest(logs: np.ndarray) -> float:
+    return float(np.abs(logs[np.isfinite(logs)]).max(initial=1.0))
 
 
 def _logs(model: Classification) -> np.ndarray:
