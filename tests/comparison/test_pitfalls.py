@@ -1,7 +1,9 @@
 """Every pitfall is noticed where it is, and not where it only looks like it."""
 
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -295,6 +297,11 @@ def test_every_pitfall_has_both():
     assert set(TRIGGERS) == set(NEAR_MISSES) == set(PITFALLS)
     assert all(TRIGGERS.values())
     assert all(NEAR_MISSES.values())
+
+
+def test_the_page_of_pitfalls_has_a_section_for_each():
+    page = Path(__file__).parents[2] / "docs" / "pitfalls.md"
+    assert re.findall(r"^## (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE) == list(PITFALLS)
 
 
 def test_a_comparison_that_is_in_order_has_no_note():
