@@ -84,6 +84,33 @@ def test_files_are_read(tmp_path):
     assert cal.lint({"a": cal.scan(tmp_path / "a.npz"), "b": made(1)}).codes == ("identical-models",)
 
 
+def odd_models():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 6)
+    yield "no labels", [cal.Classification.from_probs(p) for p in (probs, probs[::-1])]
+    yield "one row", [cal.Classification.from_probs(p, [0]) for p in (probs[:1], probs[1:2])]
+    yield "soft labels", [cal.Classification.from_probs(p, label_probs=probs) for p in (probs, probs[::-1])]
+    yield "one number", [cal.Classification.from_logits(rng.normal(size=6), [0, 1] * 3) for _ in "ab"]
+    yield "certain", [cal.Classification.from_probs(np.eye(3)[k], [0, 1, 2]) for k in ([0, 1, 2], [2, 1, 0])]
+    yield "−∞", [cal.Classification.from_log_probs(np.where(np.eye(3)[[0, 1]] > 0, 0.0, -np.inf), [0, 1]) for _ in "ab"]
+    yield "members of one number", [cal.Classification.from_probs(rng.random((m, 6, 1)), [0, 1] * 3) for m in (1, 4)]
+    yield "no judgement", [cal.Judged.from_confidence(rng.random(6)) for _ in "ab"]
+    yield "samples", [cal.Regression.from_samples(rng.normal(size=(9, 6)), np.arange(6.0)) for _ in "ab"]
+    yield "quantiles", [cal.Regression.from_quantiles(rng.random((6, 2)), [0.1, 0.9], np.arange(6.0)) for _ in "ab"]
+    yield "no y", [cal.Regression.from_gaussian(rng.random(6), np.ones(6)) for _ in "ab"]
+
+
+@pytest.mark.parametrize(
+    ("name", "models"), list(odd_models()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_odd_predictions_are_looked_at_without_complaint(name, models):
+    del name
+    named = dict(zip("ab", models, strict=True))
+    for given in ({}, {"pool": "a"}, {"clean": named}, {"pool": models[0]}):
+        found = cal.lint(named, **given)
+        assert all(note.reference for note in found)
+
+
 # ----------------------------------------------------------------------------------------------- evaluations
 def test_several_inputs_are_not_compared_unless_metrics_were_named():
     assert cal.lint(evaluated()).clean
