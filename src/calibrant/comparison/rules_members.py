@@ -12,8 +12,6 @@ from calibrant.predictions.base import Note
 
 LOOKED_AT = 512
 """Rows at which predictions of two models are held against each other."""
-EQUAL = {2: 2e-2, 4: 1e-4, 8: 1e-4}
-"""Probabilities that count as equal, by the bytes of a score: logits of float16 are rounded coarsely."""
 
 
 def different_members(setup: Setup) -> Iterator[Note]:
@@ -30,16 +28,17 @@ def pool_overlap(setup: Setup) -> Iterator[Note]:
     pool = setup.together.get(setup.pool or "")
     if not isinstance(pool, Classification):
         return
-    known = _looked_at(pool, 64)
+    known, found = _looked_at(pool, 64), []
     for name in setup.models:
         model = setup.together[name]
         if name == setup.pool or not isinstance(model, Classification) or model.classes != pool.classes:
             continue
         own = _looked_at(model, 64)
         shared = sum(bool((np.abs(known - member).max(axis=(1, 2)) < 1e-6).any()) for member in own)
-        if shared:
-            said = f"{shared} of {len(own)} members of {name} are members of the pool {setup.pool}"
-            yield note("pool-overlap", f"{said}: leave them out of one or the other")
+        found += [f"{shared} of {len(own)} of {name}"] if shared else []
+    if found:
+        said = f"members of models are members of the pool {setup.pool}, too ({', '.join(found)})"
+        yield note("pool-overlap", f"{said}: leave them out of one or the other")
 
 
 def identical_models(setup: Setup) -> Iterator[Note]:
@@ -102,20 +101,27 @@ def _equal(one: InMemory, two: InMemory) -> bool:
     if not isinstance(one, Classification) or not isinstance(two, Classification) or one.classes != two.classes:
         return False
     if one.kind == two.kind and one.scores.shape == two.scores.shape:
-        return bool(np.array_equal(one.scores, two.scores))
+        places = _places(one.n, 16)  # all scores are looked at only where these are equal
+        return all(np.array_equal(one.scores[:, rows], two.scores[:, rows]) for rows in (places, slice(None)))
     if one.members != two.members:
         return False
     return bool(np.allclose(_looked_at(one), _looked_at(two), rtol=0.0, atol=1e-6))
 
 
 def _is_mean_of_logits(model: Classification, source: Classification) -> bool:
-    bound = max(EQUAL[min(item.scores.dtype.itemsize, 8)] for item in (model, source))
+    """Whether p is the geometric mean as far as scores are rounded, and ten times as far from the arithmetic one."""
     p, logs = np.exp(_logs(model)[0]), _logs(source)
     arithmetic = np.exp(logs).mean(axis=0)
     with np.errstate(invalid="ignore"):
         mean = logs.mean(axis=0)
         geometric = np.exp(mean - np.logaddexp.reduce(mean, axis=1, keepdims=True))
-    return bool(np.abs(p - geometric).max() <= bound and np.abs(p - arithmetic).max() > 10.0 * bound)
+    rounding = max(float(np.finfo(item.scores.dtype).eps) for item in (model, source)) * _largest(logs)
+    near, far = np.abs(p - geometric), np.abs(p - arithmetic)
+    return bool(near.max() <= max(1e-4, 4.0 * rounding) and far.mean() > 10.0 * max(near.mean(), 1e-6))
+
+
+def _largest(logs: np.ndarray) -> float:
+    return float(np.abs(logs[np.isfinite(logs)]).max(initial=1.0))
 
 
 def _logs(model: Classification) -> np.ndarray:

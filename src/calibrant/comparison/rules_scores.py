@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from statistics import NormalDist
 
 from calibrant.comparison.records import Pair, Ranked
 from calibrant.comparison.setup import CALIBRATED, PITFALLS, Setup, note
@@ -124,9 +125,7 @@ def rows_needed(pair: Pair) -> float:
     """Rows at which a difference as large as the observed one is found in four of five cases."""
     detectable = pair.detectable
     if math.isnan(detectable):
-        from scipy.stats import norm
-
-        detectable = SHOWS * (pair.high - pair.low) / (2.0 * float(norm.ppf(0.5 + pair.level / 2.0)))
+        detectable = SHOWS * (pair.high - pair.low) / (2.0 * NormalDist().inv_cdf(0.5 + pair.level / 2.0))
     if pair.difference == 0.0 or not math.isfinite(detectable):
         return math.inf
     return max(pair.n * (detectable / abs(pair.difference)) ** 2, pair.n + 1.0)

@@ -104,11 +104,9 @@ class RankFlips:
         name, best, worst = self.largest_range
         one, other, pairs = self.extremes
         firsts = sum(count > 0 for count in self.first.values())
-        said = f"{len(self.settings)} settings of {self.metric} give {len(self.orders)} orders of {len(self.models)}"
-        said += (
-            f" and put {firsts} of them first; {name} is between rank {best} and {worst}; {one} and {other} differ in"
-        )
-        return f"{said} {pairs} of {math.comb(len(self.models), 2)} pairs"
+        said = f"{len(self.settings)} settings of {self.metric} give {len(self.orders)} orders of {len(self.models)} "
+        said += f"models and put {firsts} of them first; {name} is between rank {best} and {worst}; {one} and {other}"
+        return f"{said} differ in {pairs} of {math.comb(len(self.models), 2)} pairs"
 
     def __str__(self) -> str:
         return f"{text(self.table(), 110)}\n\n{self.reading()}"

@@ -35,9 +35,11 @@ def seen(marks: str, before: Any, after: Any) -> dict[str, Any]:
     share = max(share if len(rows) else 0.0, unsliced)
     if not len(both) and not share:
         return {}
-    now = row_hashes(after)[both]
-    values = np.unique(now[now < 1 << 48])
-    return {"seen": {"of": before.n, "share": round(share, 3), "marks": written(values)}}
+    now = row_hashes(after)
+    values = np.unique(now[both])
+    found, times = np.unique(now[met(values, now)], return_counts=True)
+    alone = found[(times == 1) & (found < 1 << 48)]  # maps with steps make rows equal, and then they say nothing
+    return {"seen": {"of": before.n, "share": round(share, 3), "marks": written(alone)}}
 
 
 def scored_share(predictions: Any) -> float:

@@ -1,0 +1,149 @@
+"""`lint`: the guard alone, over predictions and over stored evaluations."""
+
+import json
+
+import numpy as np
+import pytest
+from compared_models import FIVE, IDS, gaussian, judged, made
+
+import calibrant as cal
+from calibrant.comparison.records import Pair, Ranked
+from calibrant.comparison.result import Comparison
+from calibrant.errors import UsageError
+from calibrant.predictions.base import Note
+
+PAIR = {"a": made(1, ids=IDS), "b": made(2, ids=IDS)}
+
+
+def evaluated(metrics=None, models=PAIR, **settings):
+    return cal.evaluate(models, metrics, intervals=False, curves=False, **settings)
+
+
+def test_nothing_to_say():
+    found = cal.lint(PAIR)
+    assert found.clean
+    assert list(found) == []
+    assert len(found) == 0
+    assert str(found) == "no pitfall was found"
+    assert found.to_json()["warnings"] == []
+
+
+def test_what_was_found_is_told_in_every_form():
+    found = cal.lint({"a": made(1), "b": FIVE}, scores="ece(bins=10),nll")
+    assert found.codes == ("biased-errors", "uncalibrated-likelihood", "different-members")
+    assert not found.clean
+    assert [note.code for note in found] == list(found.codes)
+    lines = str(found).splitlines()
+    assert len(lines) == len(found) == 3
+    assert all(line.startswith(note.code) and note.reference in line for line, note in zip(lines, found, strict=True))
+    data = json.loads(json.dumps(found.to_json()))
+    assert set(data["warnings"][0]) == {"code", "message", "reference"}
+
+
+def test_names_come_as_they_may():
+    assert cal.lint([made(1), made(2)], scores=["cll", "tace"]).codes == ("biased-errors",)
+    assert cal.lint(PAIR, rank_by="nll").codes == ("uncalibrated-likelihood",)
+    assert cal.lint(made(1), scores="ece").clean  # one model is not compared
+    assert cal.lint({"a": gaussian(1), "b": gaussian(2)}).clean
+    assert cal.lint({"a": judged(1), "b": judged(2)}).clean
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"scores": "eec"}, "did you mean 'ece'"), ({"pool": "poll"}, "name of a model"), ({"rank_by": "nope"}, "metric")],
+)
+def test_what_does_not_exist_is_an_error(given, said):
+    with pytest.raises(UsageError, match=said):
+        cal.lint(PAIR, **given)
+
+
+def test_detection_scores_are_refused():
+    inside = cal.Detection.from_scores(np.arange(10.0), np.arange(10.0) + 2)
+    with pytest.raises(UsageError, match="detection"):
+        cal.lint(inside)
+
+
+def test_rows_that_cannot_be_matched_are_a_note_and_no_error():
+    found = cal.lint({"a": made(1), "b": made(2)[:300]})
+    assert found.codes == ("different-rows",)
+    assert "they have 400 and 300" in str(found)
+    assert cal.lint({"a": made(1), "b": judged(2)}).codes == ("different-rows",)
+
+
+def test_units_pool_and_clean_rows_are_looked_at():
+    of_patients = {"a": made(1, columns={"patient": np.arange(400) // 4}), "b": made(2)}
+    assert cal.lint(of_patients).codes == ("dependent-rows",)
+    assert cal.lint(of_patients, units="patient").clean
+    assert cal.lint({"a": FIVE.member(0), "b": made(2)}, pool=FIVE).codes == ("pool-overlap",)
+    assert cal.lint({"a": FIVE.member(0), "p": FIVE}, pool="p").codes == ("pool-overlap",)
+    assert cal.lint(PAIR, clean=PAIR).codes == ("scored-on-fitted-rows",)
+
+
+def test_files_are_read(tmp_path):
+    cal.write(made(1), tmp_path / "a.npz")
+    assert cal.lint({"a": cal.scan(tmp_path / "a.npz"), "b": made(1)}).codes == ("identical-models",)
+
+
+def odd_models():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 6)
+    yield "no labels", [cal.Classification.from_probs(p) for p in (probs, probs[::-1])]
+    yield "one row", [cal.Classification.from_probs(p, [0]) for p in (probs[:1], probs[1:2])]
+    yield "soft labels", [cal.Classification.from_probs(p, label_probs=probs) for p in (probs, probs[::-1])]
+    yield "one number", [cal.Classification.from_logits(rng.normal(size=6), [0, 1] * 3) for _ in "ab"]
+    yield "certain", [cal.Classification.from_probs(np.eye(3)[k], [0, 1, 2]) for k in ([0, 1, 2], [2, 1, 0])]
+    yield "−∞", [cal.Classification.from_log_probs(np.where(np.eye(3)[[0, 1]] > 0, 0.0, -np.inf), [0, 1]) for _ in "ab"]
+    yield "members of one number", [cal.Classification.from_probs(rng.random((m, 6, 1)), [0, 1] * 3) for m in (1, 4)]
+    yield "no judgement", [cal.Judged.from_confidence(rng.random(6)) for _ in "ab"]
+    yield "samples", [cal.Regression.from_samples(rng.normal(size=(9, 6)), np.arange(6.0)) for _ in "ab"]
+    yield "quantiles", [cal.Regression.from_quantiles(rng.random((6, 2)), [0.1, 0.9], np.arange(6.0)) for _ in "ab"]
+    yield "no y", [cal.Regression.from_gaussian(rng.random(6), np.ones(6)) for _ in "ab"]
+
+
+@pytest.mark.parametrize(
+    ("name", "models"), list(odd_models()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_odd_predictions_are_looked_at_without_complaint(name, models):
+    del name
+    named = dict(zip("ab", models, strict=True))
+    for given in ({}, {"pool": "a"}, {"clean": named}, {"pool": models[0]}):
+        found = cal.lint(named, **given)
+        assert all(note.reference for note in found)
+
+
+# ----------------------------------------------------------------------------------------------- evaluations
+def test_several_inputs_are_not_compared_unless_metrics_were_named():
+    assert cal.lint(evaluated()).clean
+    assert cal.lint(evaluated("accuracy,aurc")).clean
+    assert cal.lint(evaluated(["ece", "accuracy"])).codes == ("biased-errors",)
+    assert cal.lint(evaluated("ece", {"a": made(1)})).clean
+    assert cal.lint(evaluated("nll")).codes == ("uncalibrated-likelihood",)
+    assert cal.lint(evaluated("nll", {"a": gaussian(1), "b": gaussian(2)})).clean
+    assert cal.lint(evaluated(), scores="tace").codes == ("biased-errors",)
+    assert cal.lint(evaluated("accuracy", {"a": made(1), "b": FIVE})).clean
+
+
+def test_inputs_that_are_one_model_under_shift_are_not_compared():
+    shifted = {f"s{k}": made(k, meta={"shift": "blur", "severity": k}) for k in (1, 2)}
+    assert cal.lint(evaluated("ece", shifted, shift=True)).clean
+
+
+def test_an_evaluation_takes_no_predictions_beside_it():
+    with pytest.raises(UsageError, match="beside an evaluation"):
+        cal.lint(evaluated(), clean=PAIR)
+
+
+@pytest.mark.parametrize("p", [0.4, 0.001])
+def test_a_comparison_tells_what_it_noticed_and_whether_the_best_differ(p, tmp_path):
+    ranking = tuple(Ranked(name, k + 1, 0.0, 0.0, 0.0, 1, 2, 0.5) for k, name in enumerate("ab"))
+    pair = Pair("cll", "a", "b", 0.01, -0.01, 0.03, 0.95, p, p, p, 400)
+    plain = evaluated("accuracy,ece")
+    notes = (Note("different-labels", "said before", "somewhere"), Note("other", "not a pitfall"))
+    found = cal.Evaluation(
+        plain.version, {**plain.settings, "metrics": ["cll", "ece"]}, plain.inputs, plain.results, notes,
+        comparison=Comparison("cll", ranking, (pair,)),
+    )  # fmt: skip
+    expected = ["different-labels", "biased-errors", *(["too-small"] if p > 0.05 else [])]
+    back = cal.Evaluation.load(found.save(tmp_path / "e.json"))
+    for each in (found, back):
+        assert list(cal.lint(each).codes) == expected
