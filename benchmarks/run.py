@@ -21,6 +21,7 @@ import calibrant as cal
 from benchmarks import (
     calibration,
     checks,
+    comparison,
     exact_checks,
     pairwise,
     peers,
@@ -69,7 +70,7 @@ def workloads(threads: int, quick: bool) -> Iterator[Workload]:
     more = (module.workloads(threads, quick) for module in every)
     for name, contestants, goal, against in itertools.chain.from_iterable(more):
         yield Workload(name, contestants, goal, tuple(who for who in against if who in contestants))
-    for module in (pairwise, checks, recalibration):
+    for module in (pairwise, checks, recalibration, comparison):
         for name, contestants, goal, against in module.workloads(threads, quick):
             yield Workload(name, contestants, goal, against, module.BUDGET, module.SLOW)
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calibrant.checks.check import Check as Check
     from calibrant.checks.statistics import Statistic as Statistic
+    from calibrant.comparison.cll import cll as cll
+    from calibrant.comparison.cll import cll_curve as cll_curve
     from calibrant.errors import CalibrantError as CalibrantError
     from calibrant.errors import CalibrantWarning as CalibrantWarning
     from calibrant.evaluation.check import check as check
@@ -64,6 +66,8 @@ _HOMES = {
     "TemperatureScaling": "calibrant.recalibration.temperature",
     "check": "calibrant.evaluation.check",
     "choose": "calibrant.evaluation.choice",
+    "cll": "calibrant.comparison.cll",
+    "cll_curve": "calibrant.comparison.cll",
     "cross_fit": "calibrant.recalibration.cross_fitting",
     "detect": "calibrant.evaluation.detect",
     "evaluate": "calibrant.evaluation.evaluate",

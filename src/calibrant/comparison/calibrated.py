@@ -45,7 +45,7 @@ def calibrated(predictions: Classification | Judged, splits: Splits, threads: in
     known = as_classes(predictions)
     rows = expanded(known, threads)
     halves = halves_of(rows, splits, shares_of(known))
-    before = rows.exact(np.ones(rows.n))[0]
+    before = rows.log_likelihood()
     beta = best_inverses(rows, halves)
     total = np.zeros((2, rows.n))
     for r, half in enumerate(splits.half):
@@ -61,7 +61,7 @@ def calibrated_by(
     rows = expanded(as_classes(predictions), threads)
     beta = fitted(clean, threads)
     loglik, brier = rows.exact(np.full(rows.n, beta))
-    return Calibrated(loglik, brier, np.array([[1.0 / beta]]), 1.0 / beta, rows.exact(np.ones(rows.n))[0])
+    return Calibrated(loglik, brier, np.array([[1.0 / beta]]), 1.0 / beta, rows.log_likelihood())
 
 
 def fitted(predictions: Classification | Judged, threads: int | None = None) -> float:

@@ -80,7 +80,9 @@ def _cross_validated(
     predictions: Classification, rows: RowExpansions, halves: Halves, order: np.ndarray
 ) -> Iterator[Step]:
     rows.clear()
-    scores, guess, last = np.empty(rows.n), None, None
+    scores = np.empty(rows.n)
+    guess: np.ndarray | None = None
+    last: np.ndarray | None = None
     for k, m in enumerate(order, 1):
         rows.add(member_scores(predictions, int(m)), predictions.kind, _start(guess))
         refuse_faulty(rows, predictions)
@@ -111,8 +113,9 @@ def _by_clean(
 ) -> Iterator[Step]:
     rows.clear()
     fit.clear()
-    guess, last = None, None
-    for k, m in enumerate(order, 1):
+    guess: np.ndarray | None = None
+    last: np.ndarray | None = None
+    for m in order:
         rows.add(member_scores(predictions, int(m)), predictions.kind)
         fit.add(member_scores(clean, int(m)), clean.kind, _start(guess))
         refuse_faulty(rows, predictions)

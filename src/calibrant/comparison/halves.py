@@ -1,10 +1,11 @@
 """The best inverse temperature of every half of every repeat, from few passes over the rows.
 
-A pass expands each row about one β₀ (`kernels.loops.expansions`). The loss of every half, Σ w_i (−log p_β(y_i)), is then
-known near β₀ for the price of its rows, not of their classes; it is convex in β, and steps of Halley in log β lead to
-its minimum. A temperature is taken when the mean gradient, with the bound of what the expansion leaves out, is less
+A pass expands each row about one β₀ (`kernels.loops.expansions`). The loss of every half, Σ w_i (−log p_β(y_i)), is
+then known near β₀ for the price of its rows, not of their classes; it is convex in β, and steps of Halley in log β lead
+to its minimum. A temperature is taken when the mean gradient, with the bound of what the expansion leaves out, is less
 than `TOLERANCE` by β and by log β; a row's score when the bound is less than `ROW_TOLERANCE`. Halves that one expansion
-does not reach get another, about the least of the temperatures still wanted: above β₀ remainders are smallest.
+does not reach get another, about the least of the inverse temperatures still wanted: above β₀ remainders are
+smallest.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class _Search:
     """Of each half (R + 1, 2): the temperature that it is thought to want, whether that is proven, and used."""
 
     def __init__(self, rows: RowExpansions, halves: Halves, scores: np.ndarray | None) -> None:
-        self.rows, self.halves, self.scores = rows, halves, scores
+        self.rows, self.halves = rows, halves
         rows.passes = 0
         weights = np.where(rows.impossible, 0.0, halves.shares)
         self.weights = rows.padded(weights)
@@ -87,12 +88,12 @@ class _Search:
         self.low, self.high = np.full(shape, -WIDEST), np.full(shape, WIDEST)
         self.x, self.base = np.zeros(shape), np.full(shape, np.inf)
         self.fitted = np.zeros(shape, bool)
+        self.scores = np.empty(0) if scores is None else scores
+        self.scores.fill(0.0)
         self.used = np.full(shape, scores is None)
         self.used[-1] = True
         self.mass = self._by_half(weights)
         self._without_search(weights)
-        if scores is not None:
-            scores.fill(0.0)
 
     @property
     def beta(self) -> np.ndarray:
@@ -134,9 +135,8 @@ class _Search:
         if open_.any():
             self._look(open_)
             self._refine(~self.fitted & (np.abs(self.x - np.log(self.rows.beta)) < NEAR))
-        if self.scores is not None:
-            for r, h in np.argwhere(self.fitted & ~self.used):
-                self._score(int(r), int(h))
+        for r, h in np.argwhere(self.fitted & ~self.used):
+            self._score(int(r), int(h), self.scores)
         return not (self.fitted & self.used).all()
 
     def next_beta(self) -> float:
@@ -144,7 +144,7 @@ class _Search:
         return float(self.beta[~(self.fitted & self.used)].min())
 
     def _slopes(self, delta: np.ndarray, wanted: np.ndarray) -> Slopes:
-        found = self.rows.slopes(self.halves.half, self.weights, delta, wanted.any(axis=1))
+        found = self.rows.slopes(self.halves.half, self.weights, delta, np.asarray(wanted.any(axis=1)))
         return Slopes(*(part / self.mass for part in (found.slope, found.curvature, found.third, found.error)))
 
     def _look(self, open_: np.ndarray) -> None:
@@ -185,7 +185,7 @@ class _Search:
             x = np.where(left, x + step, x)
 
     # ------------------------------------------------------------------------------------------ scores
-    def _score(self, r: int, h: int) -> None:
+    def _score(self, r: int, h: int, scores: np.ndarray) -> None:
         """Score the rows outside a half at its temperature, where the expansion reaches; a few rows in full."""
         rows, half, beta = self.rows, self.halves.half[r], float(self.beta[r, h])
         delta, found = beta - rows.beta, np.zeros(self.halves.half.shape[1])
@@ -196,7 +196,7 @@ class _Search:
         if lost:
             chosen = rows.untold(delta, ROW_TOLERANCE) & (half[: self.halves.n] == 1 - h)
             found[chosen] = rows.exact(np.full(self.halves.n, beta))[0][chosen]
-        self.scores += found / (len(self.halves.half) - 1)
+        scores += found / (len(self.halves.half) - 1)
         self.used[r, h] = True
 
 

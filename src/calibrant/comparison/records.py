@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
+from calibrant.errors import plain
+
+SHOWN = 12
+"""Rows of the table of a curve."""
 HIGHER = ("cll", "accuracy")
 """Scores that are better when they are higher; all others are losses."""
 
@@ -121,7 +125,7 @@ class Equivalent(Record):
     """The interval goes on above the size of the pool."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CllCurve:
     """Calibrated log-likelihood of the first k members, or of k members at random, for every k."""
 
@@ -138,7 +142,10 @@ class CllCurve:
     draws: int
     n: int
     repeats: int
+    """Of random halves; 0 where temperatures are of clean rows."""
     seed: int
+    fitted_on: str = "same"
+    """The rows that temperatures were fitted on: same (in halves) or clean."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -150,6 +157,30 @@ class CllCurve:
         """What `to_json` wrote."""
         lists = {k: tuple(math.nan if x is None else x for x in v) for k, v in data.items() if isinstance(v, list)}
         return cls(**{**data, **lists})
+
+    def shown(self) -> tuple[int, ...]:
+        """The places of up to a dozen k, ever farther apart, for a table."""
+        if len(self.k) <= SHOWN:
+            return tuple(range(len(self.k)))
+        steps = {round(len(self.k) ** (j / (SHOWN - 1))) for j in range(SHOWN)}
+        return tuple(k - 1 for k in sorted(steps | {1, len(self.k)}))
+
+    def __str__(self) -> str:
+        how = f"{self.repeats} repeats of two halves" if self.fitted_on == "same" else "T of clean rows"
+        which = "members as they come" if self.draws == 1 else f"mean of {self.draws} random orders of members"
+        spread = self.draws > 1
+        lines = [
+            f"{plain(self.name, 40)}: calibrated log-likelihood of k members",
+            f"{self.n} rows, {which}, {how}, seed {self.seed}",
+            f"{'k':>5}{'CLL':>11}{'std' if spread else '':>{10 * spread}}{'before T':>11}{'T':>9}",
+        ]
+        for i in self.shown():
+            std = f"{self.std[i]:10.4f}" if spread else ""
+            values = f"{self.log_likelihood[i]:11.4f}{self.temperature[i]:9.4g}"
+            lines.append(f"{self.k[i]:5d}{self.mean[i]:11.4f}{std}{values}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def _plain(value: float) -> float | None:

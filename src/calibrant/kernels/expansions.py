@@ -84,6 +84,10 @@ class RowExpansions:
         """Rows (n,) whose label has probability 0."""
         return (self.marks & loops.IMPOSSIBLE) > 0
 
+    def log_likelihood(self) -> np.ndarray:
+        """log p(label) (n,) at the β of the expansion."""
+        return np.where(self.impossible, -np.inf, self.field(loops.AT_LABEL) - self.field(loops.LOG_SUM))
+
     def raw(self) -> np.ndarray:
         """ℓ (n,) of the labels: logits, or logarithms of probabilities or of their sums."""
         return self.field(loops.RAW)
@@ -101,7 +105,7 @@ class RowExpansions:
             return np.exp(np.minimum(np.maximum(-delta, 0.0) * self.widest, 700.0))
 
     def slopes(self, half: np.ndarray, weights: np.ndarray, delta: np.ndarray, wanted: np.ndarray) -> Slopes:
-        """Of halves (R, padded) at β + δ, those repeats (R,) that are wanted; weights (padded,) are summed, not meaned."""
+        """Sums by the weights (padded,) of halves (R, padded) at β + δ, in those repeats (R,) that are wanted."""
         out = np.zeros((len(half), 2, 4))
         run = (self._rec, half, weights, delta, self.remainder(delta), wanted, out)
         over_rows(lambda a, b: loops.half_slopes(*run, a, b), len(half), 8 * half.size, self.threads)

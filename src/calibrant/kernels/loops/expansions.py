@@ -4,9 +4,9 @@ Notation: ℓ logits or log p of a row, d = ℓ − max ≤ 0, e = exp(β₀d). 
 
     Σ_c exp((β₀ + δ)d_c) = Σe · M(δ),   M(δ) = Σ_j a_j δʲ,   a_j = m_j/j!,
 
-so that the log-likelihood at any near β is (β₀ + δ)d_y − log Σe − log M(δ). As all d have one sign, Lagrange's remainder
-of M to order p is at most |a_{p+1} δ^{p+1}| where δ ≥ 0, and e^{|δ|·width} times that below: no expansion is taken on
-trust.
+so that the log-likelihood at any near β is (β₀ + δ)d_y − log Σe − log M(δ). As all d have one sign, Lagrange's
+remainder of M to order p is at most |a_{p+1} δ^{p+1}| where δ ≥ 0, and e^{|δ|·width} times that below: no expansion is
+taken on trust.
 
 W rows are a tile whose lanes are rows. Records and sums of probabilities lie tile by tile, W numbers a field or class,
 in flat arrays: offsets that the compiler knows are what lets it use vectors.
