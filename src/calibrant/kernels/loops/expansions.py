@@ -221,7 +221,7 @@ def _close(tile, labels, unit, beta, q, rows, top, s, sums, deep, rec, marks):
         rec[AT_LABEL * W + j] = 0.0 if impossible else raw - top[j]
         marks[first + j] = (marks[first + j] & FAULT) | (IMPOSSIBLE if impossible else 0)
         bad = not (0.0 < s[j] < np.inf) or not abs(top[j]) < np.inf
-        if unit and not bad and beta == 1.0:
+        if unit and not bad and beta == 1.0 and sums.size == 0:
             bad = not abs(s[j] * np.exp(top[j]) - 1.0) <= SUM_TOLERANCE
         marks[first + j] |= FAULT if bad else 0
     for j in range(rows, W):
