@@ -64,3 +64,16 @@ def test_rows_of_very_different_widths(simulated):
     z, y = simulated(1, 200, 5)
     z[:, ::2] *= 100.0
     assert_right(cal.Classification.from_logits(z, y), splits_of(200))
+
+
+def test_too_few_passes_are_made_up_for_in_full(simulated, monkeypatch):
+    """What no expansion was allowed to reach is scored exactly, at the temperature that is known by then."""
+    z, y = simulated(1, 90, 4)
+    p, splits = cal.Classification.from_logits(z, y), splits_of(90)
+    monkeypatch.setattr(halves, "MOST_PASSES", 0)
+    _, beta, scores = fitted(p, splits)
+    logs, exact = logs_of(p), np.zeros(90)
+    for r, side in enumerate(splits.half):
+        for h in (0, 1):
+            exact[side != h] += reference.scored(logs, y, beta[r, h])[0][side != h] / 5
+    np.testing.assert_allclose(scores, exact, atol=1e-8)

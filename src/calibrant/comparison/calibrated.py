@@ -4,12 +4,14 @@ Temperature acts on log p of the averaged prediction: p_T ∝ p^(1/T). With the 
 (Ashukha et al. 2020) it is fitted on one half and scores the other, both ways, in every repeat of `splits`; a row's
 CLL is the mean over repeats, and the CLL of a model is the mean over rows, which is the average of all halves where
 they are of one size. With the temperature of *clean* rows (Ovadia et al. 2019) one temperature, fitted on other
-rows, scores all. A label of probability 0 keeps it at every temperature: its CLL is −∞, and fits leave it out.
+rows, scores all. A label of probability 0 keeps it at every temperature: its CLL is −∞, and fits leave it out. One
+model is taken as it was given, however wide its logits; in an average of members a class whose probabilities are all
+under 2⁻¹⁰²⁰ counts as impossible, unless it is the label.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,7 +38,7 @@ class Calibrated:
     """(R, 2): [r, h] was fitted on half h of repeat r and scores the other half; (1, 1) of clean rows."""
     temperature: float
     """Fitted on all rows: for information, nothing is scored by it; of clean rows the one that scores."""
-    before: np.ndarray
+    before: np.ndarray = field(default_factory=lambda: np.empty(0))
     """(N,) log p(label) as it was given."""
 
 

@@ -154,8 +154,9 @@ def cll_curve(
         said = f"a whole number from 1 to {MOST_DRAWS}"
         raise UsageError("draws", expected=said, came=f"got {draws}", do="1 takes the members as they come")
     orders = member_orders(predictions.members, int(draws), int(seed))
+    codes = _codes(predictions, units)
     if clean is None:
-        halves = splits_of(predictions.n, repeats=repeats, seed=seed, units=_codes(predictions, units))
+        halves = splits_of(predictions.n, repeats=repeats, seed=seed, units=codes)
         found = curve_rows(predictions, halves, orders, threads)
     else:
         _same_members(predictions, clean)

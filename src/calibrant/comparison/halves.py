@@ -71,7 +71,10 @@ def best_inverses(
     search = _Search(rows, halves, scores)
     if guess is not None:
         search.begin(guess)
-    while search.advance() and rows.passes < MOST_PASSES:
+    while search.advance():
+        if rows.passes >= MOST_PASSES:
+            search.close()
+            break
         rows.expand(search.next_beta())
     return search.beta
 
@@ -198,6 +201,14 @@ class _Search:
             found[chosen] = rows.exact(np.full(self.halves.n, beta))[0][chosen]
         scores += found / (len(self.halves.half) - 1)
         self.used[r, h] = True
+
+    def close(self) -> None:
+        """Score by what there is: further passes would only turn rounding about."""
+        repeats = len(self.halves.half) - 1
+        for r, h in np.argwhere(~self.used):
+            rows = self.halves.half[r, : self.halves.n] == 1 - h
+            exact = self.rows.exact(np.full(self.halves.n, self.beta[r, h]))[0]
+            self.scores[rows] += exact[rows] / repeats
 
 
 def _halley(s: Slopes, beta: float | np.ndarray) -> np.ndarray:
