@@ -301,15 +301,16 @@ def noise_said(found: Evaluation) -> str:
                  key=lambda c: c.clean)  # fmt: skip
     first = (
         f"At severity {last.severity:g} the average has an NLL of {-last.log_likelihood:.2f} as it is, "
-        f"{-last.clean:.2f} with the temperature of clean rows ({last.temperature_clean:.2f}) and {-last.same:.2f} with "
-        f"that of the noisy rows ({last.temperature_same:.2f}). ln 10 is 2.30: nearly all of the loss is confidence."
+        f"{-last.clean:.2f} with the temperature of clean rows ({last.temperature_clean:.2f}) and {-last.same:.2f} "
+        f"with that of the noisy rows ({last.temperature_same:.2f}). ln 10 is 2.30: nearly all of the loss is "
+        "confidence."
     )
     if single.clean < last.clean:
         return first
     return (
         f"{first} Which temperature is meant decides who is best: with that of clean rows {single.model} alone "
-        f"({-single.clean:.2f}) is ahead of the average, because the average needs hardly any temperature on clean rows "
-        "and so is hardly held back on noisy ones."
+        f"({-single.clean:.2f}) is ahead of the average, because the average needs hardly any temperature on clean "
+        "rows and so is hardly held back on noisy ones."
     )
 
 

@@ -34,7 +34,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TOURS = (
     "README.md", "index.md", "guide.md", "getting-predictions-in.md", "conventions.md", "theory.md",
-    "adding-a-metric.md", "checks.md", "recalibration.md", "adding-a-recalibrator.md", "gates.md",
+    "adding-a-metric.md", "checks.md", "recalibration.md", "adding-a-recalibrator.md", "gates.md", "comparison.md",
+    "pitfalls.md",
 )  # fmt: skip
 STRANGERS = (
     "sklearn", "torch", "torchmetrics", "netcal", "scoringrules", "uncertainty_toolbox", "arviz_base", "pyarrow",

@@ -190,7 +190,8 @@ def shifted_tables(comparison: Comparison) -> list[Table]:
         for ranked in comparison.ranking:
             cells = [c for c in comparison.shifted if c.severity == severity and c.model == ranked.model]
             means = [_mean(getattr(c, key) for c in cells) for key in ("log_likelihood", "clean", "same")]
-            rows.append((f"{severity:g} {ranked.model}", str(len(cells)), *("" if math.isnan(value) else number(-value) for value in means)))
+            shown = ("" if math.isnan(value) else number(-value) for value in means)
+            rows.append((f"{severity:g} {ranked.model}", str(len(cells)), *shown))
     heads = ("severity, model", "types", "NLL", "T of clean rows", "T of same rows")
     breaks = frozenset(range(0, len(rows), len(comparison.ranking)))
     title = "Under shift: NLL before, and after a temperature (Ovadia 2019; Ashukha 2020)"
