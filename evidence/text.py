@@ -248,10 +248,10 @@ worth k. Of {equivalents_count} pools of {equivalents_pool} members on fresh row
 repeat of halves), stated in `evidence/equivalents.py`: the range of the equivalent of k fresh members, and how often
 its 95 % interval holds k (standard error {equivalents_error} %). A single member is *below* the mean of single members
 about half of the time. The curve of k members flattens like 1/k² and its noise falls like 1/√(kn), so that the spread
-grows like k^1.5/√n, divided by how much members differ: half as wide of four times the rows, until the pool ends. Where
-members differ in quality, those of the noise here by a factor with a logarithmic standard deviation of 0.05, the spread
-does not vanish with many rows. What two or three members leave unknown of others is taken from the pool; the interval
-of one member is for that member, and holds the 1 of its kind less often then.
+grows like k^1.5/√n, divided by how much members differ: half as wide with four times the rows, as long as the pool is
+large enough. Where members differ in quality (the logarithm of their noise has a standard deviation of 0.05 in the last
+two lines), more rows do not narrow all of it. Two or three members are taken to vary as those of the pool do, and a
+single one stands for itself: the more unequal members are, the less often the interval of so few holds k.
 
 {equivalents_few}
 {equivalents_many}

@@ -8,7 +8,8 @@ The interval, see `equivalent_intervals`, is of another kind: it says how far ot
 
 CLL_DE rises by about c/k² from k to k + 1, and the noise of k members on N rows falls like 1/√(kN), so that the spread
 of the DEE grows like k^1.5/√N: that of a good model is known less well than that of a poor one. Of k = 20 fresh members
-a range of 14 to 27 (5 to 95 %) is usual. A fresh single member is 'below' about half of the time.
+a range of 14 to 27 (5 to 95 %) is to be expected on some thousand rows, and a wider one on fewer. A fresh single member
+is 'below' about half of the time.
 """
 
 from __future__ import annotations
