@@ -22,6 +22,7 @@ from evidence import (
     equivalents,
     evalues,
     real_checks,
+    real_comparison,
     real_recalibration,
     regression,
     sizes,
@@ -121,6 +122,7 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "real_recalibration": partial(
             real_recalibration.written, page.parent / real_recalibration.PAGE.name, page.parent / "figures"
         ),
+        "real_comparison": partial(real_comparison.written, page.parent / real_comparison.PAGE.name),
         "variances": partial(variance_regression.written, page.parent / variance_regression.PAGE.name),
     }
 

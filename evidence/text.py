@@ -293,4 +293,6 @@ calls it miscalibrated. Outcomes N(0, 2) fit the averaged prediction, with no ca
 {real_checks}
 
 {real_recalibration}
+
+{real_comparison}
 """
