@@ -9,9 +9,11 @@ from pathlib import Path
 
 from calibrant.errors import WriteError, plain
 from calibrant.evaluation.check import check
+from calibrant.evaluation.compare import compare
 from calibrant.evaluation.evaluate import Progress, evaluate
 from calibrant.evaluation.recalibrate import Recalibration, recalibrate
 from calibrant.evaluation.result import Evaluation
+from calibrant.predictions import InMemory
 from calibrant.predictions.files.reading import read
 from calibrant.reporting.page import write_page
 
@@ -19,6 +21,7 @@ FOLDER = Path(__file__).parent / "demo_data"
 TITLE = "Calibrant demo: 20 networks on handwritten digits"
 CHECKS = "Calibrant demo: is it what 20 networks expect?"
 MENDED = "Calibrant demo: can 20 networks be mended?"
+COMPARED = "Calibrant demo: are 20 networks better than one?"
 
 
 def demo_path(name: str) -> Path:
@@ -27,7 +30,7 @@ def demo_path(name: str) -> Path:
 
 
 def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluation | Recalibration], list[Path]]:
-    """Evaluate the test digits, their shifted copies by severity, and the glyphs; check and mend; write it all."""
+    """Evaluate the test digits, their shifted copies by severity, and the glyphs; check, mend and compare; write all."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -60,6 +63,9 @@ def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluati
     checks = check(digits, progress=progress)
     held_out = read(demo_path("validation")).named("clean digits, held out")
     mended = recalibrate(held_out, shifted.named("ensemble, shifted digits"), units="ids", progress=progress)
+    compared = compare(
+        _models(shifted), units="ids", shift=True, clean=_models(held_out), progress=progress,
+    )  # fmt: skip
     files = [
         evaluation.save(out / "evaluation.json"),
         write_page(evaluation, out / "report.html", TITLE),
@@ -67,5 +73,12 @@ def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluati
         write_page(checks, out / "checks.html", CHECKS),
         mended.evaluation.save(out / "recalibration.json"),
         write_page(mended.evaluation, out / "recalibration.html", MENDED),
+        compared.save(out / "comparison.json"),
+        write_page(compared, out / "comparison.html", COMPARED),
     ]
-    return [evaluation, checks, mended], files
+    return [evaluation, checks, mended, compared], files
+
+
+def _models(digits: InMemory) -> dict[str, InMemory]:
+    """One network, five others, and all of them."""
+    return {"one network": digits.member(0), "five others": digits.subset(range(1, 6)), "all twenty": digits}

@@ -32,7 +32,7 @@ from calibrant.comparison.equivalent_intervals import (
     pool_variance,
     replicates,
 )
-from calibrant.comparison.records import CllCurve, Equivalent
+from calibrant.comparison.records import CllCurve, Equivalent, MeanEquivalent
 from calibrant.comparison.splits import REPEATS, Splits, splits_of
 from calibrant.errors import CalibrantWarning, InputError, LabelsError, ShapeError, UsageError, ValuesError, show
 from calibrant.predictions import Classification, Judged
@@ -257,22 +257,6 @@ def _members(
 
 
 # --------------------------------------------------------------------------------- averages of data sets
-@dataclass(frozen=True)
-class MeanEquivalent:
-    """The equivalent of k members, the mean over data sets (figure 2 of Ashukha et al. 2020)."""
-
-    members: int
-    value: float
-    lower: float
-    upper: float
-    """NaN where one of them is."""
-    datasets: int
-    """How many have so many members."""
-    below: int
-    """Of how many the value is 1 because it is at most that, and K because it is at least that."""
-    above: int
-
-
 def mean_equivalents(items: Iterable[Sequence[Equivalent]]) -> tuple[MeanEquivalent, ...]:
     """The mean curve over data sets, each given by its own; for the member counts that any of them has."""
     by_count: dict[int, list[Equivalent]] = {}

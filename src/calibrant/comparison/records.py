@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
+from calibrant.registry.estimate import NOT_FINITE
+
 from calibrant.errors import plain
 
 SHOWN = 12
 """Rows of the table of a curve."""
+UNDEFINED = "undefined"
 HIGHER = ("cll", "accuracy")
 """Scores that are better when they are higher; all others are losses."""
 
@@ -25,18 +28,23 @@ def better_when_higher(score: str) -> bool:
 
 @dataclass(frozen=True)
 class Record:
-    """A flat record of numbers, names and truths; numbers that are not finite are null in JSON, and NaN when read."""
+    """A flat record of numbers, names and truths; numbers that are not finite are null in JSON."""
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in asdict(self).items()}
+        """As plain data; `status` says which of the nulls are infinite."""
+        known = asdict(self)
+        odd = {k: v for k, v in known.items() if isinstance(v, float) and not math.isfinite(v)}
+        status = {k: "infinite" if v > 0 else "-infinite" for k, v in odd.items() if not math.isnan(v)}
+        return known | dict.fromkeys(odd) | ({"status": status} if status else {})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """What `to_json` wrote."""
+        status = data.get("status", {})
         numbers = {item.name for item in fields(cls) if item.type == "float"}
-        known = {item.name for item in fields(cls)}
-        return cls(**{k: math.nan if v is None and k in numbers else v for k, v in data.items() if k in known})
+        known = {item.name: data[item.name] for item in fields(cls) if item.name in data}
+        restored = {k: NOT_FINITE[status.get(k, UNDEFINED)] for k, v in known.items() if v is None and k in numbers}
+        return cls(**known | restored)
 
 
 @dataclass(frozen=True)
@@ -123,6 +131,22 @@ class Equivalent(Record):
     """The interval goes on below 1."""
     high_censored: bool = False
     """The interval goes on above the size of the pool."""
+
+
+@dataclass(frozen=True)
+class MeanEquivalent(Record):
+    """The equivalent of k members, the mean over data sets (figure 2 of Ashukha et al. 2020)."""
+
+    members: int
+    value: float
+    lower: float
+    upper: float
+    """NaN where one of them is."""
+    datasets: int
+    """How many have so many members."""
+    below: int
+    """Of how many the value is 1 because it is at most that, and K because it is at least that."""
+    above: int
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calibrant.comparison.datasets import Summary
-from calibrant.comparison.records import CllCurve, Equivalent, Pair, Ranked, ShiftedCll
+from calibrant.comparison.records import CllCurve, Equivalent, MeanEquivalent, Pair, Ranked, ShiftedCll
 
 PLAIN = ("rank_by", "temperature", "baseline", "pool", "splits", "temperatures", "best_temperature")
 """Parts that are stored as they are."""
@@ -45,6 +45,8 @@ class Comparison:
     datasets: Mapping[str, Comparison] = field(default_factory=dict)
     """Where there are several, the comparison on each; ranking and pairs are then those over all of them."""
     summary: Summary | None = None
+    mean_equivalents: Mapping[str, tuple[MeanEquivalent, ...]] = field(default_factory=dict)
+    """Of several data sets: the mean over them of the equivalent of a model's first k members (figure 2)."""
 
     def pair(self, first: str, second: str, score: str) -> Pair:
         """The pair of two models by a score, the first less the second."""
@@ -85,6 +87,8 @@ class Comparison:
         }
         rest |= {"shifted": [item.to_json() for item in self.shifted]} if self.shifted else {}
         rest |= {"datasets": {name: item.to_json() for name, item in self.datasets.items()}} if self.datasets else {}
+        means = {name: [item.to_json() for item in items] for name, items in self.mean_equivalents.items()}
+        rest |= {"mean_equivalents": means} if means else {}
         rest |= {} if self.summary is None else {"summary": self.summary.to_json()}
         ranking, pairs = ([item.to_json() for item in items] for items in (self.ranking, self.pairs))
         return {"ranking": ranking, "pairs": pairs, "comparison": rest}
@@ -98,14 +102,17 @@ class Comparison:
             **plain,
             ranking=tuple(Ranked.from_json(item) for item in data["ranking"]),
             pairs=tuple(Pair.from_json(item) for item in data["pairs"]),
-            ranks={score: tuple(Ranked.from_json(item) for item in items) for score, items in rest["ranks"].items()},
+            ranks=_lists(Ranked, rest["ranks"]),
             equivalents={name: Equivalent.from_json(item) for name, item in rest["equivalents"].items()},
             curves={name: CllCurve.from_json(item) for name, item in rest["curves"].items()},
-            equivalent_curves={
-                name: tuple(Equivalent.from_json(item) for item in items)
-                for name, items in rest["equivalent_curves"].items()
-            },
+            equivalent_curves=_lists(Equivalent, rest["equivalent_curves"]),
+            mean_equivalents=_lists(MeanEquivalent, rest.get("mean_equivalents", {})),
             shifted=tuple(ShiftedCll.from_json(item) for item in rest.get("shifted", [])),
             datasets={name: cls.from_json(item) for name, item in rest.get("datasets", {}).items()},
             summary=Summary.from_json(rest["summary"]) if "summary" in rest else None,
         )
+
+
+def _lists(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Records by name, several of each."""
+    return {name: tuple(kind.from_json(item) for item in items) for name, items in data.items()}

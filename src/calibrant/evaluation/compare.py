@@ -18,9 +18,10 @@ from scipy.special import ndtr
 from calibrant.comparison.alignment import aligned
 from calibrant.comparison.calibrated import CLEAN, SAME
 from calibrant.comparison.datasets import Summary, summary
+from calibrant.comparison.equivalent import mean_equivalents
 from calibrant.comparison.flips import holm
 from calibrant.comparison.pitfalls import Setup, guard
-from calibrant.comparison.records import Pair, Ranked
+from calibrant.comparison.records import MeanEquivalent, Pair, Ranked
 from calibrant.comparison.result import Comparison
 from calibrant.comparison.splits import REPEATS
 from calibrant.errors import LabelsError, UsageError, did_you_mean, show
@@ -146,7 +147,8 @@ def _one(
     facts = tuple(described(item) for item in models.values())
     found = rank_flips(models, threads=asked.threads) if flips else None
     results = tuple(Result(name, scored.estimates(name)) for name in models)
-    return _Done(comparison, results, facts, (*notes, *guard(setup)), scored.scores, found)
+    told = (*notes, *scored.paired.notes, *guard(setup))
+    return _Done(comparison, results, facts, told, scored.scores, found)
 
 
 def _with_pool(models: Models, pool: str | InMemory | None) -> tuple[str | None, Models]:
@@ -202,7 +204,17 @@ def _over(each: Mapping[str, Comparison]) -> Comparison:
         pool=first.pool,
         datasets=each,
         summary=found,
+        mean_equivalents=_mean_curves(each),
     )
+
+
+def _mean_curves(each: Mapping[str, Comparison]) -> dict[str, tuple[MeanEquivalent, ...]]:
+    """Equivalents against the number of members, averaged over the data sets that have them."""
+    names = dict.fromkeys(name for item in each.values() for name in item.equivalent_curves)
+    return {
+        name: mean_equivalents(item.equivalent_curves[name] for item in each.values() if name in item.equivalent_curves)
+        for name in names
+    }
 
 
 def _mean_ranks(found: Summary, each: Mapping[str, Comparison]) -> tuple[Ranked, ...]:

@@ -220,7 +220,9 @@ class Scored:
         return out
 
     def _method(self, score: str, found: Ranked) -> str:
-        return "none" if math.isnan(found.low) else "studentised" if score in self.rows else "resampled"
+        if math.isnan(found.low):
+            return "none"
+        return "resampled" if score not in self.rows else "wilson" if score == "accuracy" else "studentised"
 
 
 def _by_value(score: str, values: Mapping[str, Estimate]) -> tuple[Ranked, ...]:

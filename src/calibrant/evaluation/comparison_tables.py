@@ -104,7 +104,7 @@ def pair_tables(comparison: Comparison, level: float, units: str | None = None) 
     if not of_score:
         return []
     shown = shown_pairs(comparison)
-    heads = ("first − second", "difference", f"{100 * level:g} % interval", "p", "p (Holm)", "better")
+    heads = ("first − second", "difference", f"{100 * level:g} % interval", "p (Holm)", "better")
     rows = tuple(_pair_row(pair) for pair in shown)
     left = len(of_score) - len(shown)
     more = f" · {left} more in the JSON" if left else ""
@@ -133,7 +133,6 @@ def _pair_row(pair: Pair) -> tuple[str, ...]:
         f"{short(pair.first)} − {short(pair.second)}",
         number(pair.difference),
         ends,
-        _p(pair.p_value),
         _p(pair.p_holm),
         verdict,
     )
@@ -206,6 +205,20 @@ def _mean(values: Iterable[float]) -> float:
 # ------------------------------------------------------------------------------------------ many data sets
 def _over_data_sets(comparison: Comparison, level: float) -> list[Table]:
     out = [] if comparison.summary is None else _summary_tables(comparison.summary, level)
+    for name, items in comparison.mean_equivalents.items():
+        shown = [item for item in items if item.members in CURVE_POINTS or item is items[-1]]
+        rows = tuple(
+            (
+                str(x.members),
+                f"{x.value:.1f}",
+                f"{x.lower:.1f} to {x.upper:.1f}",
+                str(x.datasets),
+                f"{x.below}, {x.above}",
+            )
+            for x in shown
+        )
+        heads = ("members", "mean equivalent", "mean ± std", "data sets", "below, above")
+        out.append(Table(f"{name}: equivalent of its first members, mean over data sets", heads, rows))
     for name, each in comparison.datasets.items():
         table = ranking_table(each, level)
         out.append(Table(f"{name} · {table.title}", table.heads, table.rows))
