@@ -48,7 +48,8 @@ class Pair(Record):
     high: float
     level: float
     p_value: float
-    """Of exchangeable models, by random flips of signs of row (or unit) differences; two-sided."""
+    """Of exchangeable models, by flips of signs of row (or unit) differences, two-sided; of scores after a fitted
+    temperature no less than `p_bootstrap`."""
     p_bootstrap: float
     """Of no difference in expectation, by the bootstrap that the interval is from; two-sided."""
     p_holm: float
