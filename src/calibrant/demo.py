@@ -30,7 +30,7 @@ def demo_path(name: str) -> Path:
 
 
 def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluation | Recalibration], list[Path]]:
-    """Evaluate the test digits, their shifted copies by severity, and the glyphs; check, mend and compare; write all."""
+    """Evaluate the test digits, their shifted copies by severity, and the glyphs; check, mend, compare; write all."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

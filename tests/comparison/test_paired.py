@@ -285,7 +285,7 @@ def test_it_is_said_where_flips_cannot_be_enough(monkeypatch):
     monkeypatch.setattr(module, "MOST_FOR_PAIRS", 100)
     rows = {"nll": {f"m{k}": RNG.standard_normal(40) + 3.0 * k for k in range(8)}}
     found = paired(rows, resamples=100)
-    assert "too few for 28 pairs" in found.notes[0]
+    assert "too few for 28 pairs" in found.notes[0].message
 
 
 # ------------------------------------------------------------------------------------------------ ranks
@@ -378,7 +378,7 @@ def test_infinite_scores():
         assert all(math.isnan(x) for x in (one.low, one.high, one.p_value, one.p_bootstrap, one.p_holm))
         assert not one.different
         assert one.better is None
-    assert "Holm" in found.notes[0]
+    assert "Holm" in found.notes[0].message
     worst = found.ranks["nll"][2:]
     assert [(r.rank, r.best, r.rank_low, r.value) for r in worst] == [(3, 0.0, 3, math.inf)] * 2
 

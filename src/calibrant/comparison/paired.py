@@ -26,9 +26,11 @@ from calibrant.comparison.records import Pair, Ranked, better_when_higher
 from calibrant.comparison.unit_sums import Rows, Table, table_of
 from calibrant.errors import UsageError, show
 from calibrant.intervals import Interval, studentised, wilson
+from calibrant.predictions.base import Note
 from calibrant.registry.accumulators import Moments
 
 RESAMPLES = 2000
+HOLM = "Holm (1979), Scandinavian Journal of Statistics 6: 65-70"
 FITTED = ("cll", "brier_ts")
 """Scores after a temperature that was fitted on some of the rows."""
 MOST_FOR_PAIRS = 10_000
@@ -43,7 +45,7 @@ class Paired:
     """Score by score: all pairs in the order of models, or each model less the baseline."""
     ranks: dict[str, tuple[Ranked, ...]] = field(default_factory=dict)
     """By score, the best first."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """What a reader should know: pairs without a p-value, flips too few for so many pairs."""
 
 
@@ -151,15 +153,17 @@ def _pairs(score: str, known: dict[tuple[str, str], tuple[Difference, float]], l
     return out
 
 
-def _notes(pairs: list[Pair], most: int, draws: int, level: float) -> tuple[str, ...]:
+def _notes(pairs: list[Pair], most: int, draws: int, level: float) -> tuple[Note, ...]:
     out = []
     unknown = [p for p in pairs if math.isnan(p.p_value)]
     if unknown:
         names = "; ".join(f"{p.first} and {p.second} by {p.score}" for p in unknown[:4])
         more = f" and {len(unknown) - 4} more" if len(unknown) > 4 else ""
-        out.append(f"no p-value where a score is infinite, and Holm's correction leaves out: {names}{more}")
+        said = f"no p-value where a score is infinite, and Holm's correction leaves out: {names}{more}"
+        out.append(Note("infinite-score", said, HOLM))
     if most / (1 + draws) > 1.0 - level:
-        out.append(f"{draws} random flips are too few for {most} pairs: Holm's correction can hardly be passed")
+        said = f"{draws} random flips are too few for {most} pairs: Holm's correction can hardly be passed"
+        out.append(Note("too-few-flips", said, HOLM))
     return tuple(out)
 
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
-from calibrant.registry.estimate import NOT_FINITE
-
 from calibrant.errors import plain
+from calibrant.registry.estimate import NOT_FINITE
 
 SHOWN = 12
 """Rows of the table of a curve."""
@@ -60,7 +59,8 @@ class Pair(Record):
     high: float
     level: float
     p_value: float
-    """Of exchangeable models, by random flips of signs of row (or unit) differences; two-sided."""
+    """Of exchangeable models, by flips of signs of row (or unit) differences, two-sided; of scores after a fitted
+    temperature no less than `p_bootstrap`."""
     p_bootstrap: float
     """Of no difference in expectation, by the bootstrap that the interval is from; two-sided."""
     p_holm: float
