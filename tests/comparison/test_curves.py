@@ -101,6 +101,29 @@ def test_draws_are_means_over_orders(simulated):
     assert found.interaction[-1] == pytest.approx(0.0, abs=1e-14)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_noise_of_members_is_that_of_weighted_rows_and_of_units(simulated, weighted):
+    """Against plain sums over units: rows of one unit move together, and so their mean moves more."""
+    z, y = simulated(4, 120, 5)
+    weights = np.random.default_rng(1).uniform(0.2, 2.0, 120) if weighted else None
+    units = np.arange(120) // 4
+    p, splits = cal.Classification.from_logits(z, y, weights=weights), splits_of(120, repeats=1, units=units)
+    orders = member_orders(4, 5, 7)
+    share = np.full(120, 1 / 120) if weights is None else weights / weights.sum()
+    single = np.array([[calibrated(first(p, o[:k]), splits).log_likelihood for k in range(1, 5)] for o in orders])
+    apart = single - single.mean(axis=0)
+    for codes in (None, units):
+        known = np.arange(120) if codes is None else codes
+        mass = np.bincount(known, share)
+        noise = np.zeros(4)
+        for k in range(4):
+            for row in apart[:, k]:
+                sums = np.bincount(known, share * row)
+                noise[k] += ((sums - mass * sums.sum()) ** 2).sum() / 5 / (1 - 1 / 5)
+        found = curve_rows(p, splits, orders, units=codes).interaction
+        np.testing.assert_allclose(found, noise, rtol=1e-5, atol=1e-14)
+
+
 def test_one_draw_takes_members_as_they_come():
     assert member_orders(5, 1, 99).tolist() == [[0, 1, 2, 3, 4]]
     assert (member_orders(5, 3, 1) == member_orders(5, 9, 1)[:3]).all()

@@ -25,9 +25,10 @@ def test_the_workflow_is_one_and_its_commands_run(run_here, demo, tmp_path, monk
     steps = flow["jobs"]["gates"]["steps"]
     assert all(("uses" in step) != ("run" in step) for step in steps)
     lines = [line for step in steps for line in step.get("run", "").splitlines() if line.startswith("calibrant ")]
-    assert [line.split()[1] for line in lines] == ["evaluate", "check"]
+    assert [line.split()[1] for line in lines] == ["evaluate", "check", "compare"]
     monkeypatch.chdir(tmp_path)
     shutil.copy(demo["test"], "predictions.npz")
+    cal.write(cal.read(demo["test"], member=0), "released.npz")
     for line in lines:
         ran = run_here(*shlex.split(line)[1:])
         assert (ran.code, ran.out, ran.err) == (0, "", ""), line

@@ -33,8 +33,8 @@ class CurveRows:
     rows: np.ndarray
     """(K, N) CLL of each row, the mean over draws."""
     interaction: np.ndarray
-    """(K,) mean over draws of the variance over rows of (CLL of the row − its mean over draws), divided by N and by
-    1 − 1/D: what the choice of members adds to the variance of the mean by rows alone. 0 of one draw."""
+    """(K,) the variance of a mean over rows (or units) of CLL less its mean over draws, averaged over draws and divided
+    by 1 − 1/D: what the choice of members adds to the variance of the mean by rows alone. 0 of one draw."""
     log_likelihood: np.ndarray
     """(D, K) before temperature."""
     temperature: np.ndarray
@@ -49,13 +49,20 @@ def member_orders(members: int, draws: int, seed: int) -> np.ndarray:
 
 
 def curve_rows(
-    predictions: Classification | Judged, splits: Splits, orders: np.ndarray, threads: int | None = None
+    predictions: Classification | Judged,
+    splits: Splits,
+    orders: np.ndarray,
+    threads: int | None = None,
+    units: np.ndarray | None = None,
 ) -> CurveRows:
-    """CLL of the first k members of each order (D, K); weights of rows count in every mean."""
+    """CLL of the first k members of each order (D, K); weights of rows count in every mean.
+
+    units: the number (N,) of the unit of each row, for `interaction` alone.
+    """
     known = as_classes(predictions)
     rows = RowExpansions(labels_of(known), known.classes, threads)
     halves = halves_of(rows, splits, shares_of(known))
-    return _collected(known, orders, lambda order: _cross_validated(known, rows, halves, order))
+    return _collected(known, orders, lambda order: _cross_validated(known, rows, halves, order), units)
 
 
 def curve_rows_by(
@@ -128,13 +135,18 @@ def _by_clean(
 
 # --------------------------------------------------------------------------------------- many of them
 def _collected(
-    predictions: Classification, orders: np.ndarray, steps: Callable[[np.ndarray], Iterator[Step]]
+    predictions: Classification,
+    orders: np.ndarray,
+    steps: Callable[[np.ndarray], Iterator[Step]],
+    units: np.ndarray | None = None,
 ) -> CurveRows:
-    """Means over draws, and the spread about them by Welford's recurrence: no draw is kept."""
+    """Means over draws, and the spread of units about them by Welford's recurrence: no draw is kept."""
     (draws, most), n = orders.shape, predictions.n
     share = shares_of(predictions)
-    values, before, temperature = (np.empty((draws, most)) for _ in range(3))
-    mean, spread = np.zeros((most, n)), np.zeros((most, n) if draws > 1 else (most, 0))
+    mass = _unit_sums(np.ones(n), share, units)
+    values, before, temperature, along = (np.empty((draws, most)) for _ in range(4))
+    mean, centre = np.zeros((most, n)), np.zeros((most, len(mass) if draws > 1 else 0))
+    spread = np.zeros_like(centre)
     for d, order in enumerate(orders):
         for k, (scores, plain, found) in enumerate(steps(order)):
             values[d, k], before[d, k], temperature[d, k] = mean_of(scores, share), mean_of(plain, share), found
@@ -142,19 +154,31 @@ def _collected(
                 mean[k] = scores
                 continue
             with np.errstate(invalid="ignore"):
-                apart = scores - mean[k]
-                mean[k] = np.where(np.isfinite(scores), mean[k] + apart / (d + 1), -np.inf)
-                spread[k] += apart * (scores - mean[k])
-    return CurveRows(values, mean, _interaction(values, spread, share), before, temperature)
+                sums = _unit_sums(scores, share, units)
+                apart = sums - centre[k]
+                centre[k] += apart / (d + 1)
+                spread[k] += apart * (sums - centre[k])
+                along[d, k] = mass @ sums
+                mean[k] = np.where(np.isfinite(scores), mean[k] + (scores - mean[k]) / (d + 1), -np.inf)
+    return CurveRows(values, mean, _interaction(values, along, spread, mass), before, temperature)
 
 
-def _interaction(values: np.ndarray, spread: np.ndarray, share: np.ndarray) -> np.ndarray:
+def _unit_sums(rows: np.ndarray, share: np.ndarray, units: np.ndarray | None) -> np.ndarray:
+    """Σ share · rows of every unit, or of every row where none depend; rows of no weight do not count."""
+    with np.errstate(invalid="ignore"):
+        weighted = np.where(share > 0, share * rows, 0.0)
+    return weighted if units is None else np.bincount(units, weights=weighted)
+
+
+def _interaction(values: np.ndarray, along: np.ndarray, spread: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """The mean over draws of Σ_u (s_u − m_u v)²: s_u the sum of a unit less its mean over draws, v = Σ s_u."""
     draws, most = values.shape
     if draws == 1:
         return np.zeros(most)
     with np.errstate(invalid="ignore"):
-        noise = np.array([mean_of(row, share) for row in spread]) / draws - values.var(axis=0)
-    return np.maximum(noise, 0.0) / len(share) / (1.0 - 1.0 / draws)
+        v, a = values - values.mean(axis=0), along - along.mean(axis=0)
+        noise = spread.sum(axis=1) / draws - 2.0 * (v * a).mean(axis=0) + (v * v).mean(axis=0) * (mass @ mass)
+    return np.maximum(noise, 0.0) / (1.0 - 1.0 / draws)
 
 
 def mean_of(rows: np.ndarray, share: np.ndarray) -> float:

@@ -98,7 +98,7 @@ def equivalent(
     if count := shared_members(predictions, pool):
         text = f"{predictions.name}: {count} of {predictions.members} members are in the pool {pool.name} as well"
         warnings.warn(f"{text}; measure by a pool without them", CalibrantWarning, stacklevel=2)
-    by_pool = pool_curve(pool, splits, draws=draws, seed=seed, threads=threads)
+    by_pool = pool_curve(pool, splits, draws=draws, units=codes, seed=seed, threads=threads)
     models = _members(predictions, splits, units=codes, threads=threads, each=curve)
     found = equivalents(models, *by_pool, shares_of(pool), units=codes, level=level, resamples=resamples, seed=seed,
                         threads=threads)  # fmt: skip
@@ -137,10 +137,16 @@ class Model:
 
 
 def pool_curve(
-    pool: Classification | Judged, splits: Splits, *, draws: int = DRAWS, seed: int = 0, threads: int | None = None
+    pool: Classification | Judged,
+    splits: Splits,
+    *,
+    draws: int = DRAWS,
+    units: np.ndarray | None = None,
+    seed: int = 0,
+    threads: int | None = None,
 ) -> tuple[CllCurve, CurveRows]:
-    """CLL of k members of the pool, the mean over random draws, for every k."""
-    found = curve_rows(pool, splits, member_orders(pool.members, draws, seed), threads)
+    """CLL of k members of the pool, the mean over random draws, for every k; units: that of each row."""
+    found = curve_rows(pool, splits, member_orders(pool.members, draws, seed), threads, units)
     with np.errstate(invalid="ignore"):
         std = found.values.std(axis=0, ddof=1) if draws > 1 else np.full(pool.members, math.nan)
     curve = CllCurve(

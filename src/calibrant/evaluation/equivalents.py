@@ -21,7 +21,9 @@ def equivalents_of(comparison: Comparison, scored: Scored, pool: InMemory, name:
     a = scored.asked
     splits = scored.splits or splits_of(pool.n, repeats=a.repeats, seed=a.seed, units=scored.units)
     scored.tell(f"{name}: curve of the pool", len(scored.models))
-    curve, rows = by_pool = pool_curve(of_classes(pool), splits, draws=a.draws, seed=a.seed, threads=a.threads)
+    curve, rows = by_pool = pool_curve(
+        of_classes(pool), splits, draws=a.draws, units=scored.units, seed=a.seed, threads=a.threads
+    )
     how: dict[str, Any] = {
         "units": scored.units, "level": a.level, "resamples": a.resamples, "seed": a.seed, "threads": a.threads,
     }  # fmt: skip

@@ -54,6 +54,11 @@ def family(name: str) -> int:
     return next(place for place, family in enumerate(families()) if any(metric.name == name for metric in family))
 
 
+COMPARED = ("cll", "brier_ts", "dee")
+"""Scores at the best temperature and equivalents, which rows alone do not give: they need halves, or a pool."""
+OF_COMPARISONS = "`calibrant compare` has it, and in Python `cal.cll` and `cal.compare`"
+
+
 def find(name: str) -> Metric:
     """The metric of this name, or an error with a hint."""
     known = metrics()
@@ -62,7 +67,7 @@ def find(name: str) -> Metric:
             "metric",
             expected="a known metric",
             came=f"got {show(name)}",
-            do=did_you_mean(name, known),
+            do=OF_COMPARISONS if name in COMPARED else did_you_mean(name, known),
         )
     return known[name]
 
