@@ -72,13 +72,20 @@ class Pair(Record):
 
     @property
     def different(self) -> bool:
-        """Whether the models differ beyond chance, all pairs of this score considered."""
-        return self.p_holm <= 1.0 - self.level + 1e-12
+        """Whether the models differ beyond chance, all pairs of this score considered.
+
+        The corrected p-value is at most 1 − level, and the interval, where there is one, leaves 0 out: what is better
+        is then never also shown to be possibly worse. An infinite difference is one: a label was held impossible.
+        """
+        if math.isinf(self.difference):
+            return True
+        apart = math.isnan(self.low) or self.low > 0.0 or self.high < 0.0
+        return self.p_holm <= 1.0 - self.level + 1e-12 and apart
 
     @property
     def better(self) -> str | None:
         """The model that is better beyond chance, if one is."""
-        if not self.different or self.difference == 0.0 or math.isnan(self.difference):
+        if not self.different or self.difference == 0.0:
             return None
         ahead = (self.difference > 0.0) == better_when_higher(self.score)
         return self.first if ahead else self.second
