@@ -121,3 +121,23 @@ def test_other_formats_have_the_pairs(run_here, files, form):
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(run_here, expect_refusal, files, arguments, says):
     expect_refusal(run_here, ["compare", *(a.format(files) for a in arguments)], [says])
+
+
+def test_members_of_clean_files_are_models_too(run_here, files):
+    done = run_here("compare", f"four={files}/four.npz", "--by-member", "--temperature", "clean", "--clean",
+                    f"four={files}/four.npz", *FAST, "--scores", "cll", "--json", "-")  # fmt: skip
+    assert done.code == 0, done.err
+    data = json.loads(done.out)
+    assert len(data["ranking"]) == 5
+    assert "scored-on-fitted-rows" in {note["code"] for note in data["warnings"]}
+
+
+def test_strict_refuses_arrays_that_fit_nothing(run_here, files):
+    arrays = dict(np.load(files / "good.npz"))
+    np.savez(files / "odd.npz", stuff=np.zeros(7), **arrays)
+    done = run_here("compare", f"a={files}/odd.npz", f"b={files}/poor.npz", *FAST, "--json", "-")
+    assert done.code == 0, done.err
+    assert any("stuff" in note["message"] for note in json.loads(done.out)["warnings"])
+    refused = run_here("compare", f"a={files}/odd.npz", f"b={files}/poor.npz", *FAST, "--strict")
+    assert refused.code == 2
+    assert "stuff" in refused.err

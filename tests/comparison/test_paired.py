@@ -376,8 +376,10 @@ def test_infinite_scores():
     for key in (("m0", "m2"), ("m1", "m3"), ("m2", "m3")):
         one = pairs[key]
         assert all(math.isnan(x) for x in (one.low, one.high, one.p_value, one.p_bootstrap, one.p_holm))
-        assert not one.different
-        assert one.better is None
+    assert pairs["m0", "m2"].better == "m0"
+    assert pairs["m1", "m3"].turned().better == "m1"
+    assert not pairs["m2", "m3"].different
+    assert pairs["m2", "m3"].better is None
     assert "Holm" in found.notes[0].message
     worst = found.ranks["nll"][2:]
     assert [(r.rank, r.best, r.rank_low, r.value) for r in worst] == [(3, 0.0, 3, math.inf)] * 2

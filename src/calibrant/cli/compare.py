@@ -79,14 +79,14 @@ def command(
     form = check_format(form)
     gates = gating.parsed(fail_on, require, of=("Threshold", "Versus", "Best"))
     check_outputs(json=json_path, html=html_path)
-    given = named_files(models, columns, by_member)
+    given = named_files(models, columns, by_member, strict)
     how: dict[str, Any] = {
         "rank_by": rank_by, "baseline": baseline, "temperature": temperature, "repeats": repeats, "draws": draws,
         "units": units, "shift": shift, "flips": flips, "level": level, "resamples": resamples, "seed": seed,
         "threads": threads,
     }  # fmt: skip
     how["pool"] = _pool(pool, given, columns)
-    how["clean"] = named_files(clean, columns) if clean else None
+    how["clean"] = named_files(clean, columns, by_member, strict) if clean else None
     with progress_bar(quiet) as progress:
         evaluation = compare(given, _scores(scores, gates), progress=progress, **how)
     gating.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
@@ -98,23 +98,24 @@ def command(
 
 def _scores(named: list[str] | None, gates: list[Any]) -> list[str] | None:
     """The scores that were named, and those that gates speak of; None for the usual ones."""
-    from calibrant.evaluation.comparing import CLASSES, score_names
+    from calibrant.evaluation.compared_models import names_of
+    from calibrant.evaluation.comparing import CLASSES
 
     asked = [gate.spec for gate in gates if gate.spec not in (None, "dee")]
     if named is None:
         more = [spec for spec in asked if spec not in CLASSES]
         return [*CLASSES, *more] if more else None
-    return [*(score_names(",".join(named)) or ()), *asked]
+    return [*(names_of(",".join(named)) or ()), *asked]
 
 
-def named_files(arguments: list[str], columns: Any, by_member: bool = False) -> dict[str, Any]:
+def named_files(arguments: list[str], columns: Any, by_member: bool = False, strict: bool = False) -> dict[str, Any]:
     """What NAME=FILE and DATASET/NAME=FILE name: models by name, by data set where there are several."""
     from calibrant.errors import UsageError, show
 
     found: dict[str, dict[str, Any]] = {}
     for argument in arguments:
         dataset, name, file = _parts(argument)
-        models = _read(name, file, columns, by_member)
+        models = _read(name, file, columns, by_member, strict)
         for key, item in models.items():
             if key in found.setdefault(dataset, {}):
                 came = f"two are called {show(key)}"
@@ -139,10 +140,10 @@ def _parts(argument: str) -> tuple[str, str, str]:
     return dataset.strip(), model.strip(), rest
 
 
-def _read(name: str, file: str, columns: Any, by_member: bool) -> dict[str, Any]:
+def _read(name: str, file: str, columns: Any, by_member: bool, strict: bool) -> dict[str, Any]:
     from calibrant.predictions.files.stream import Stream
 
-    (item,) = inputs.read_all([file], columns, strict=False)
+    (item,) = inputs.read_all([file], columns, strict=strict)
     item = item.read() if isinstance(item, Stream) else item
     item = item.named(name) if name else item
     out = {item.name: item}

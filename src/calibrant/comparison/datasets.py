@@ -38,6 +38,8 @@ class ModelSummary(Record):
     mean_rank: float
     """Among the models that every data set has; equal values share the mean of their ranks."""
     mean_value: float
+    best_rank: float
+    worst_rank: float
     best: int
     """Data sets in which no other model is better."""
     best_beyond_chance: int | None
@@ -67,6 +69,8 @@ class PairSummary(Record):
     """The interval of data sets that are fixed; data sets in which no row differs add nothing to it."""
     high: float
     level: float
+    p_value: float
+    """Two-sided, of no difference on these data sets; by the t that the interval is from."""
     wilcoxon: float = math.nan
     """Two-sided p-value with data sets as the sample; NaN of fewer than 6."""
 
@@ -126,7 +130,8 @@ def summary(comparisons: Mapping[str, Comparison], rank_by: str) -> Summary:
         beyond = _beyond_chance(model, pairs, len(models))
         known = [item.equivalents[model] for item in comparisons.values() if model in item.equivalents]
         rank, value = float(ranks[:, k].mean()), float(values[:, k].mean())
-        found.append(ModelSummary(model, rank, value, int(first[k]), beyond, *_equivalents(known)))
+        low, high = float(ranks[:, k].min()), float(ranks[:, k].max())
+        found.append(ModelSummary(model, rank, value, low, high, int(first[k]), beyond, *_equivalents(known)))
     return Summary(
         rank_by,
         tuple(comparisons),
@@ -193,7 +198,7 @@ def _pair(known: list[Pair]) -> PairSummary:
     first, second, level = known[0].first, known[0].second, known[0].level
     sign = 1.0 if better_when_higher(known[0].score) else -1.0
     ahead = np.array([sign * pair.difference for pair in known])
-    low, high = _fixed(known, level)
+    low, high, p_value = _fixed(known, level)
     return PairSummary(
         first,
         second,
@@ -205,22 +210,24 @@ def _pair(known: list[Pair]) -> PairSummary:
         low,
         high,
         level,
+        p_value,
         wilcoxon(ahead),
     )
 
 
-def _fixed(known: list[Pair], level: float) -> tuple[float, float]:
-    """Both ends of the mean difference, data sets fixed."""
-    from scipy.special import stdtrit
+def _fixed(known: list[Pair], level: float) -> tuple[float, float, float]:
+    """Both ends of the mean difference and its p-value, data sets fixed."""
+    from scipy.special import stdtr, stdtrit
 
     errors = np.array([_error(pair) for pair in known])
     mean, variance = float(np.mean([pair.difference for pair in known])), float((errors**2).sum())
     if not math.isfinite(mean) or not variance > 0.0:
-        return math.nan, math.nan
+        return math.nan, math.nan, 1.0 if mean == 0.0 else math.nan
     rows = np.array([max(pair.n - 1, 1) for pair in known])
     degrees = variance**2 / float((errors**4 / rows).sum())
-    half = float(stdtrit(degrees, 0.5 + level / 2)) * math.sqrt(variance) / len(known)
-    return mean - half, mean + half
+    error = math.sqrt(variance) / len(known)
+    half = float(stdtrit(degrees, 0.5 + level / 2)) * error
+    return mean - half, mean + half, float(2.0 * stdtr(degrees, -abs(mean) / error))
 
 
 def _error(pair: Pair) -> float:

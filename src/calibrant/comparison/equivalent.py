@@ -225,7 +225,7 @@ def equivalents(
 def _settled(level: float, mean: np.ndarray) -> float:
     """A CLL that is that of one member, or of the best of the pool, up to rounding, is exactly that."""
     for end in (mean[0], mean.max()):
-        if abs(level - end) < EQUAL:
+        if level == end or abs(level - end) < EQUAL:
             return float(end)
     return level
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from calibrant.comparison.records import Ranked, better_when_higher
 from calibrant.comparison.splits import REPEATS, Splits, splits_of
 from calibrant.errors import NotApplicable, UsageError, did_you_mean, show
 from calibrant.evaluation.evaluate import evaluate, score_rows
+from calibrant.evaluation.improvement import LEVELS
 from calibrant.predictions import Classification, InMemory, Judged, Regression
 from calibrant.registry.estimate import Estimate
 
@@ -23,7 +25,7 @@ CLL, BRIER_TS = "cll", "brier_ts"
 CALIBRATED = (CLL, BRIER_TS)
 """Scores at the best temperature, which are no metrics of the registry: they need rows to fit it on."""
 CLASSES = (CLL, "nll", BRIER_TS, "brier", "accuracy")
-NUMBERS = ("nll", "crps", "dss", "pinball", "mse")
+NUMBERS = ("nll", "crps", "dss", "mse")
 Models = Mapping[str, InMemory]
 Progress = Callable[[str, float, float], None]
 
@@ -43,16 +45,6 @@ class Asked:
     resamples: int = 2000
     seed: int = 0
     threads: int | None = None
-
-
-def score_names(scores: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    """The scores that were named, in their canonical form; those at the best temperature have names of their own."""
-    if scores is None:
-        return None
-    named = registry.split(scores) if isinstance(scores, str) else list(scores)
-    if not named:
-        raise UsageError("scores", expected="at least one score", came="got none", do="leave it out for the usual ones")
-    return tuple(dict.fromkeys(score_name(text) for text in named))
 
 
 def score_name(text: str) -> str:
@@ -94,8 +86,12 @@ class Scored:
         """The usual scores of the task that all models can give."""
         if self.first.task in ("classification", "judged"):
             return CLASSES
-        specs = [registry.parse(name) for name in NUMBERS]
-        able = [s.text for s in specs if not any(s.metric.lacks(s, model) for model in self.models.values())]
+        able = [name for name in NUMBERS if self._able(name)]
+        levels: list[Any] = [getattr(model, "levels", None) for model in self.models.values()]
+        if all(own is not None and np.array_equal(own, levels[0]) for own in levels):
+            able.append("pinball")
+        elif any(own is not None for own in levels):
+            able += [name for name in LEVELS if self._able(name)][:1]
         if not able:
             raise UsageError(
                 "compare",
@@ -104,6 +100,11 @@ class Scored:
                 do="name one with `scores`, as pinball(levels=9)",
             )
         return tuple(able)
+
+    def _able(self, name: str) -> bool:
+        """Whether all models can give a score."""
+        spec = registry.parse(name)
+        return not any(spec.metric.lacks(spec, model) for model in self.models.values())
 
     # --------------------------------------------------------------------------------------- rows
     @cached_property
@@ -175,6 +176,8 @@ class Scored:
     @cached_property
     def paired(self) -> Paired:
         """Pairs and ranks by every score that is a mean over rows."""
+        if not self.rows:
+            return Paired(())
         self.tell("paired differences", len(self.models))
         a = self.asked
         return paired(

@@ -7,9 +7,11 @@ al. 2020). The difference is what miscalibration under shift costs. On clean row
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from calibrant.comparison.calibrated import calibrated, calibrated_by
+from calibrant.comparison.calibrated import Calibrated, calibrated, calibrated_by
 from calibrant.comparison.records import ShiftedCll
 from calibrant.comparison.splits import splits_of
 from calibrant.errors import UsageError
@@ -20,7 +22,7 @@ from calibrant.predictions import InMemory
 from calibrant.registry.accumulators import Moments
 
 
-def clean_rows(models: Models, columns: tuple[str, str] | None) -> tuple[Models, Models]:
+def clean_rows(models: Models, columns: tuple[str, str] | None) -> tuple[dict[str, InMemory], dict[str, InMemory]]:
     """The shifted rows of every model, and its clean rows, by severity."""
     name = (columns or COLUMNS)[1]
     shifted, clean = {}, {}
@@ -56,23 +58,29 @@ def shifted_cll(models: Models, columns: tuple[str, str], asked: Asked, clean: M
 
 
 def _cell(name: str, part: InMemory, clean: InMemory | None, shift: str, level: float, asked: Asked) -> ShiftedCll:
-    units = None if asked.units is None else np.unique(part.column(asked.units), return_inverse=True)[1].ravel()
-    same = calibrated(
-        of_classes(part), splits_of(part.n, repeats=asked.repeats, seed=asked.seed, units=units), asked.threads
-    )
     (nll,) = score_rows(part, "nll", threads=asked.threads).values()
+    same = _same_rows(part, asked)
     by_clean = (
         same if level == 0.0 or clean is None else calibrated_by(of_classes(part), of_classes(clean), asked.threads)
     )
-    known = clean is not None or level == 0.0
+    by_clean = None if clean is None and level > 0.0 else by_clean
     return ShiftedCll(
-        model=name, shift=shift, severity=level, n=part.n,
-        log_likelihood=-_mean(nll, part),
-        same=_mean(same.log_likelihood, part),
-        clean=_mean(by_clean.log_likelihood, part) if known else float("nan"),
-        temperature_same=same.temperature,
-        temperature_clean=by_clean.temperature if known else float("nan"),
+        name, shift, level, part.n, -_mean(nll, part), *(_cll(found, part) for found in (same, by_clean)),
+        *(math.nan if found is None else found.temperature for found in (same, by_clean)),
     )  # fmt: skip
+
+
+def _same_rows(part: InMemory, asked: Asked) -> Calibrated | None:
+    """At the temperature of the same rows; nothing where a cell cannot be split."""
+    units = None if asked.units is None else np.unique(part.column(asked.units), return_inverse=True)[1].ravel()
+    if (part.n if units is None else int(units.max()) + 1) < 2:
+        return None
+    splits = splits_of(part.n, repeats=asked.repeats, seed=asked.seed, units=units)
+    return calibrated(of_classes(part), splits, asked.threads)
+
+
+def _cll(found: Calibrated | None, part: InMemory) -> float:
+    return math.nan if found is None else _mean(found.log_likelihood, part)
 
 
 def _mean(rows: np.ndarray, part: InMemory) -> float:
