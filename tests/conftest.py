@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import calibrant
@@ -33,6 +34,20 @@ def data_folder():
     if not folder.is_dir():
         pytest.skip(f"the real data are not at {folder}; set CALIBRANT_DATA to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def networks(data_folder):
+    """networks(file): what a file of real predictions holds."""
+
+    def read(name):
+        path = data_folder / "predictions" / f"{name}.npz"
+        if not path.exists():
+            pytest.skip(f"{path} is not there")
+        with np.load(path, allow_pickle=False) as stored:
+            return dict(stored)
+
+    return read
 
 
 @pytest.fixture(scope="session")

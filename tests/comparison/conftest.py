@@ -15,17 +15,3 @@ def simulated():
         return scale * (z + 0.8 * rng.normal(size=(members, n, classes))), labels
 
     return make
-
-
-@pytest.fixture(scope="session")
-def networks(data_folder):
-    """networks(file): what a file of real predictions holds."""
-
-    def read(name):
-        path = data_folder / "predictions" / f"{name}.npz"
-        if not path.exists():
-            pytest.skip(f"{path} is not there")
-        with np.load(path, allow_pickle=False) as stored:
-            return dict(stored)
-
-    return read

@@ -161,21 +161,8 @@ def cll_curve(
     else:
         _same_members(predictions, clean)
         found = curve_rows_by(predictions, clean, orders, threads)
-    with np.errstate(invalid="ignore"):
-        std = found.values.std(axis=0, ddof=1) if draws > 1 else np.full(predictions.members, math.nan)
-    return CllCurve(
-        name=predictions.name,
-        k=tuple(range(1, predictions.members + 1)),
-        mean=_tuple(found.values.mean(axis=0)),
-        std=_tuple(std),
-        log_likelihood=_tuple(found.log_likelihood.mean(axis=0)),
-        temperature=_tuple(found.temperature.mean(axis=0)),
-        draws=int(draws),
-        n=predictions.n,
-        repeats=int(repeats) if clean is None else 0,
-        seed=int(seed),
-        fitted_on=temperature,
-    )
+    times = repeats if clean is None else 0
+    return found.curve(predictions, repeats=times, seed=seed, fitted_on=temperature)
 
 
 # -------------------------------------------------------------------------------------------- checks
@@ -247,7 +234,3 @@ def _codes(predictions: Known, units: str | None) -> np.ndarray | None:
 
 def _plain(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _tuple(values: np.ndarray) -> tuple[float, ...]:
-    return tuple(map(float, values))

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.comparison.calibrated import labels_of, member_scores, refuse_faulty
+from calibrant.comparison.calibrated import SAME, labels_of, member_scores, refuse_faulty
 from calibrant.comparison.halves import Halves, best_inverses, halves_of
+from calibrant.comparison.records import CllCurve
 from calibrant.comparison.splits import Splits
 from calibrant.kernels.expansions import RowExpansions
 from calibrant.kernels.philox import words
@@ -39,6 +40,27 @@ class CurveRows:
     """(D, K) before temperature."""
     temperature: np.ndarray
     """(D, K) fitted on all rows."""
+
+    def curve(
+        self, predictions: Classification | Judged, *, repeats: int, seed: int, fitted_on: str = SAME
+    ) -> CllCurve:
+        """Means and standard deviations over draws, by the number of members."""
+        draws, most = self.values.shape
+        with np.errstate(invalid="ignore"):
+            std = self.values.std(axis=0, ddof=1) if draws > 1 else np.full(most, np.nan)
+        return CllCurve(
+            name=predictions.name,
+            k=tuple(range(1, most + 1)),
+            mean=tuple(self.values.mean(axis=0).tolist()),
+            std=tuple(std.tolist()),
+            log_likelihood=tuple(self.log_likelihood.mean(axis=0).tolist()),
+            temperature=tuple(self.temperature.mean(axis=0).tolist()),
+            draws=draws,
+            n=predictions.n,
+            repeats=int(repeats),
+            seed=int(seed),
+            fitted_on=fitted_on,
+        )
 
 
 def member_orders(members: int, draws: int, seed: int) -> np.ndarray:

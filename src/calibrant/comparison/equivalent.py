@@ -147,25 +147,7 @@ def pool_curve(
 ) -> tuple[CllCurve, CurveRows]:
     """CLL of k members of the pool, the mean over random draws, for every k; units: that of each row."""
     found = curve_rows(pool, splits, member_orders(pool.members, draws, seed), threads, units)
-    with np.errstate(invalid="ignore"):
-        std = found.values.std(axis=0, ddof=1) if draws > 1 else np.full(pool.members, math.nan)
-    curve = CllCurve(
-        name=pool.name,
-        k=tuple(range(1, pool.members + 1)),
-        mean=_floats(found.values.mean(axis=0)),
-        std=_floats(std),
-        log_likelihood=_floats(found.log_likelihood.mean(axis=0)),
-        temperature=_floats(found.temperature.mean(axis=0)),
-        draws=int(draws),
-        n=pool.n,
-        repeats=splits.repeats,
-        seed=int(seed),
-    )
-    return curve, found
-
-
-def _floats(values: np.ndarray) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
+    return found.curve(pool, repeats=splits.repeats, seed=seed), found
 
 
 def model_of(
