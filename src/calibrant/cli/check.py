@@ -9,40 +9,47 @@ import typer
 from calibrant.cli import gating, inputs
 
 
+Statistics = Annotated[
+    list[str] | None,
+    typer.Option("--statistics", "-s", help="Metrics, or statistics of labels: 'accuracy,ece(bins=10),entropy'."),
+]
+Draws = Annotated[str, typer.Option("--draws", help="Replicates, or 'exact' for computed laws.")]
+Members = Annotated[
+    str, typer.Option("--members", help="bayesian (one for all rows), independent (one for each row), or both.")
+]
+By = Annotated[
+    list[str] | None,
+    typer.Option("--by", help="Check in groups: COLUMN, COLUMN:BINS for numbers, or 'predicted' for the class."),
+]
+Shift = Annotated[bool, typer.Option("--shift", help="Count what passes at each severity: columns shift and severity.")]
+Rule = Annotated[
+    str, typer.Option("--rule", help="What passes: interval (within 95 % of replicates) or range (of all).")
+]
+Temperatures = Annotated[
+    float | None,
+    typer.Option(
+        "--temperatures", help="Fit a temperature for each member on this share of rows, left out then.",
+        metavar="SHARE",
+    ),
+]  # fmt: skip
+Fit = Annotated[
+    str | None,
+    typer.Option("--fit", help="With --temperatures: fit them on the first rows of this file.", metavar="FILE"),
+]
+
+
 @inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
 def command(
     *,
     files: inputs.Files,
-    statistics: Annotated[
-        list[str] | None,
-        typer.Option("--statistics", "-s", help="Metrics, or statistics of labels: 'accuracy,ece(bins=10),entropy'."),
-    ] = None,
-    draws: Annotated[str, typer.Option("--draws", help="Replicates, or 'exact' for computed laws.")] = "1000",
-    members: Annotated[
-        str,
-        typer.Option("--members", help="bayesian (one for all rows), independent (one for each row), or both."),
-    ] = "both",
-    by: Annotated[
-        list[str] | None,
-        typer.Option("--by", help="Check in groups: COLUMN, COLUMN:BINS for numbers, or 'predicted' for the class."),
-    ] = None,
-    shift: Annotated[
-        bool, typer.Option("--shift", help="Count what passes at each severity: columns shift and severity.")
-    ] = False,
-    rule: Annotated[
-        str, typer.Option("--rule", help="What passes: interval (within 95 % of replicates) or range (of all).")
-    ] = "interval",
-    temperatures: Annotated[
-        float | None,
-        typer.Option(
-            "--temperatures", help="Fit a temperature for each member on this share of rows, left out then.",
-            metavar="SHARE",
-        ),
-    ] = None,
-    fit: Annotated[
-        str | None,
-        typer.Option("--fit", help="With --temperatures: fit them on the first rows of this file.", metavar="FILE"),
-    ] = None,
+    statistics: Statistics = None,
+    draws: Draws = "1000",
+    members: Members = "both",
+    by: By = None,
+    shift: Shift = False,
+    rule: Rule = "interval",
+    temperatures: Temperatures = None,
+    fit: Fit = None,
     seed: inputs.Seed = 0,
     threads: inputs.Threads = None,
     columns: inputs.Columns,
@@ -54,7 +61,7 @@ def command(
     strict: inputs.Strict = False,
     blocks: inputs.Blocks = False,
     quiet: inputs.Quiet = False,
-) -> None:  # fmt: skip
+) -> None:
     """Check whether what was observed is what the model expects, and what calibration error alone would have said."""
     from calibrant.checks.statistics import DEFAULTS
     from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings
