@@ -8,7 +8,6 @@ import typer
 
 from calibrant.cli import gating, inputs
 
-
 Statistics = Annotated[
     list[str] | None,
     typer.Option("--statistics", "-s", help="Metrics, or statistics of labels: 'accuracy,ece(bins=10),entropy'."),
