@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 NAMED = 4
 """Names that a note lists."""
-LONGEST = 40
+LONGEST = 28
 
 
 def shown(name: object) -> str:
@@ -15,9 +15,9 @@ def shown(name: object) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[1 - LONGEST // 2 :]}"
 
 
-def listed(names: Iterable[object], most: int = NAMED) -> str:
-    """a, b and c; of many the first few and how many more there are."""
-    texts = [shown(name) for name in names]
+def listed(names: Iterable[object], most: int = NAMED, whole: bool = False) -> str:
+    """a, b and c; of many the first few and how many more there are. whole: long names, too."""
+    texts = [str(name) if whole else shown(name) for name in names]
     more = len(texts) - most
     if more > 0:
         return f"{', '.join(texts[:most])} and {more} more"
@@ -25,10 +25,11 @@ def listed(names: Iterable[object], most: int = NAMED) -> str:
 
 
 def by_number(numbers: Mapping[str, int]) -> str:
-    """Models by a number of theirs: "1: a, b; 8: 16 models"."""
+    """Models by a number of theirs: "1: 16 models; 8: a, b"."""
     of: dict[int, list[str]] = {}
     for name, number in numbers.items():
         of.setdefault(number, []).append(shown(name))
-    texts = [f"{k}: {', '.join(of[k]) if len(of[k]) <= 2 else f'{len(of[k])} models'}" for k in sorted(of)]
+    most = 2 if len(of) <= 2 else 1
+    texts = [f"{k}: {', '.join(of[k]) if len(of[k]) <= most else f'{len(of[k])} models'}" for k in sorted(of)]
     more = len(texts) - NAMED
     return "; ".join(texts) if more <= 0 else f"{'; '.join(texts[:NAMED])} and {more} more"

@@ -57,7 +57,7 @@ def incomparable_scores(setup: Setup) -> Iterator[Note]:
         specs = [text for text, metric in setup.compared.items() if code_of(metric) == code]
         if specs:
             ranked = " and ranked" if setup.rank_by in specs else ""
-            yield note(code, f"models are compared{ranked} by {listed(specs)} ({why}): {do}")
+            yield note(code, f"models are compared{ranked} by {listed(specs, whole=True)} ({why}): {do}")
 
 
 def threshold_curves(setup: Setup) -> Iterator[Note]:
@@ -65,7 +65,10 @@ def threshold_curves(setup: Setup) -> Iterator[Note]:
     found = [name for name in setup.curves if name.partition("(")[0] in AT_THRESHOLDS]
     if setup.several and found:
         said = "leave other shares of rows for models of other temperatures"
-        yield note("confidence-thresholds", f"curves over thresholds ({listed(found)}) {said}: use the rejection curve")
+        yield note(
+            "confidence-thresholds",
+            f"curves over thresholds ({listed(found, whole=True)}) {said}: use the rejection curve",
+        )
 
 
 def uncalibrated_likelihood(setup: Setup) -> Iterator[Note]:
@@ -79,7 +82,9 @@ def uncalibrated_likelihood(setup: Setup) -> Iterator[Note]:
         yield note(RAW, f"models are ranked by {setup.rank_by} before temperature{_turned(setup)}: rank by cll")
     elif "cll" not in beside and others:
         said = "before temperature, which mixes a model with its temperature"
-        yield note(RAW, f"models are compared by {listed(others)} {said}: put cll beside it, and rank by cll")
+        yield note(
+            RAW, f"models are compared by {listed(others, whole=True)} {said}: put cll beside it, and rank by cll"
+        )
 
 
 def _turned(setup: Setup) -> str:
