@@ -79,6 +79,10 @@ def test_data_sets_are_looked_at_one_by_one_and_together():
     twice = cal.lint({"d1": PAIR, "d2": PAIR})
     assert twice.codes == ("same-rows-twice",)
     assert "d1 and d2" in str(twice)
+    with pytest.raises(UsageError, match="of every data set"):
+        cal.lint(sets, pool=FIVE)
+    with pytest.raises(UsageError, match="none of 'd1'"):
+        cal.lint(sets, clean=PAIR)
     assert cal.lint(sets, pool="b", clean={"d1": {"a": made(1)}, "d2": {}}).codes == (
         "scored-on-fitted-rows",
         "pool-of-one",

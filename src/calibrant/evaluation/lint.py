@@ -93,10 +93,19 @@ def lint(
     sets = _data_sets(what)
     if len(sets) == 1:
         return Lint(guard(_setup(next(iter(sets.values())), by, pool, clean)))
+    return _of_sets(sets, by, pool, clean)
+
+
+def _of_sets(sets: dict[str, Models], by: _By, pool: str | InMemory | None, clean: Mapping[str, Any] | None) -> Lint:
+    """Data sets one by one, and together."""
+    if not (pool is None or isinstance(pool, str)):
+        raise UsageError("pool", expected="the name of a model of every data set", came="got predictions", do="name it")
     notes: list[Note] = []
     for name, models in sets.items():
-        given = None if clean is None else clean.get(name)
-        found = guard(_setup(models, by, pool, given))
+        if clean is not None and not isinstance(clean.get(name), Mapping):
+            came = f"there are none of {show(name)}"
+            raise UsageError("clean", expected="clean rows of every data set", came=came, do="give them by data set")
+        found = guard(_setup(models, by, pool, None if clean is None else clean[name]))
         notes += [replace(note, message=f"{name}: {note.message}") for note in found]
     return Lint((*notes, *guard_sets(sets)))
 
