@@ -31,9 +31,35 @@ def test_another_order_is_put_right(task):
     order = np.random.default_rng(0).permutation(N)
     found, notes = aligned({"a": make(1, ids=IDS), "b": make(2, ids=IDS)[order]})
     assert notes == ()
-    assert same(found["a"], make(1))
-    assert same(found["b"], make(2))
-    assert list(found["b"].info.ids) == list(IDS)
+    by_id = np.argsort(IDS)
+    assert same(found["a"], make(1)[by_id])
+    assert same(found["b"], make(2)[by_id])
+    assert list(found["b"].info.ids) == sorted(IDS)
+
+
+def test_an_order_that_all_have_is_kept():
+    order = np.random.default_rng(0).permutation(N)
+    found, _ = aligned({"a": made(1, ids=IDS)[order], "b": made(2, ids=IDS)[order][50:], "c": made(3, ids=IDS)[order]})
+    assert all(list(model.info.ids) == list(IDS[order][50:]) for model in found.values())
+
+
+@pytest.mark.parametrize("ids", [IDS, np.arange(N) * 3 % 1000, np.arange(N) / 7, IDS.astype(object)])
+def test_the_order_of_models_is_of_no_matter(ids):
+    rng = np.random.default_rng(1)
+    models = {
+        name: made(k, ids=ids)[rng.permutation(N)[: N - 20 * k]] for k, name in enumerate("abc")
+    }  # each has an order, and rows, of its own
+    one, other = aligned(models)[0], aligned(dict(reversed(models.items())))[0]
+    for name in models:
+        assert same(one[name], other[name])
+        assert list(one[name].info.ids) == list(other[name].info.ids) == sorted(one[name].info.ids)
+
+
+def test_models_in_any_order_have_the_same_cll():
+    models = {"a": made(1, ids=IDS), "b": made(2, ids=IDS)[np.random.default_rng(2).permutation(N)]}
+    found = [cal.compare(given, "cll", resamples=20) for given in (models, dict(reversed(models.items())))]
+    values = [{item.model: item.value for item in each.comparison.ranking} for each in found]
+    assert values[0] == values[1]
 
 
 @pytest.mark.parametrize("task", MAKERS)
@@ -41,11 +67,11 @@ def test_rows_that_not_all_have_are_left_out_and_noted(task):
     make = MAKERS[task]
     found, notes = aligned({"a": make(1, ids=IDS)[::-1], "b": make(2, ids=IDS)[100:], "c": make(3, ids=IDS)[:300]})
     assert {model.n for model in found.values()} == {200}
-    assert all(list(model.info.ids) == list(IDS[100:300][::-1]) for model in found.values())
+    assert all(list(model.info.ids) == sorted(IDS[100:300]) for model in found.values())
     (note,) = notes
     assert note.code == "different-rows"
     assert "200 are in all models" in note.message
-    assert "200 of 400 of a, 100 of 300 of b, 100 of 300 of c left out" in note.message
+    assert "left out: 200 of 400 of a, 100 of 300 of b and 100 of 300 of c" in note.message
 
 
 def test_what_is_in_order_is_not_copied():
@@ -78,6 +104,8 @@ def test_judged_answers_are_right_or_wrong_by_model():
     assert found["a"].n == N
     with pytest.raises(LabelsError, match="50 of 400 differ, first in row 0"):
         aligned({"a": judged(1), "b": judged(2, flip=50)})
+    with pytest.raises(LabelsError, match=r"need ids, by which rows are matched \(see own-answers\)"):
+        aligned({"a": judged(1), "b": judged(2, flip=50)})
 
 
 @pytest.mark.parametrize(
@@ -85,7 +113,12 @@ def test_judged_answers_are_right_or_wrong_by_model():
     [
         ({"a": made(1), "b": made(2)[:300]}, ShapeError, "they have 400 and 300"),
         ({"a": made(1), "b": made(2)[::-1]}, LabelsError, "first in row"),
-        ({"a": made(1), "b": replace(made(2), labels=None)}, LabelsError, "one of them has none"),
+        ({"a": made(1), "b": replace(made(2), labels=None)}, LabelsError, "b: expected labels"),
+        ({"a": replace(made(1), labels=None), "b": made(2)}, LabelsError, "a: expected labels, but there are none"),
+        ({"a": made(1, ids=IDS), "b": replace(made(2, ids=IDS), labels=None)}, LabelsError, "b: expected labels"),
+        ({"a": made(1), "b": cal.Classification.from_logits(made(2).scores, label_probs=np.full((N, 4), 0.25))},
+         LabelsError, "b: expected labels, but it has soft labels"),
+        ({"a": judged(1), "b": cal.Judged.from_confidence(judged(2).confidence[0])}, LabelsError, "b: expected judgem"),
         ({"a": made(1), "b": judged(2)}, InputError, "classification and judged"),
         ({"a": made(1, ids=IDS), "b": made(2, ids=np.arange(N))}, InputError, "numbers"),
         ({"a": made(1, ids=IDS), "b": made(2, ids=np.char.add("x", IDS))}, InputError, "share no id"),
@@ -128,9 +161,20 @@ def test_columns_are_there_for_all_and_in_the_order_of_their_rows():
         "c": made(3, ids=IDS, columns={"cost": cost + 1}),
     }
     found, _ = aligned(models)
-    assert all(np.array_equal(model.column("patient"), unit) for model in found.values())
-    assert np.array_equal(found["a"].column("cost"), cost)
-    assert np.array_equal(found["c"].column("cost"), cost + 1)  # each keeps its own
+    order = np.argsort(IDS)
+    assert all(np.array_equal(model.column("patient"), unit[order]) for model in found.values())
+    assert np.array_equal(found["a"].column("cost"), cost[order])
+    assert np.array_equal(found["c"].column("cost"), cost[order] + 1)  # each keeps its own
+
+
+@pytest.mark.parametrize("ids", [None, IDS])
+def test_other_numbers_of_classes_are_said_before_other_labels(ids):
+    wide = cal.Classification.from_logits(
+        np.pad(made(2).scores[0], ((0, 0), (0, 1))), (made(2).labels + 1) % 5, ids=ids
+    )
+    with pytest.raises(InputError, match=r"as many classes, but they differ \(4: a; 5: b\)"):
+        aligned({"a": made(1, ids=ids), "b": wide})
+    assert cal.lint({"a": made(1, ids=ids), "b": wide}).codes == ("different-classes",)
 
 
 def test_soft_labels_are_compared_too():
@@ -158,7 +202,8 @@ def test_any_order_and_any_part(orders, sizes):
             aligned(models)
         return
     found, notes = aligned(models)
-    wanted = [k for k in orders[0][: sizes[0]] if k in common]
+    kept = [[k for k in order[:size] if k in common] for order, size in zip(orders, sizes, strict=False)]
+    wanted = kept[0] if all(each == kept[0] for each in kept) else sorted(common)
     for k, model in enumerate(found.values()):
         assert model.info.ids.tolist() == wanted
         assert np.array_equal(model.scores[0, :, 0], np.sin(np.array(wanted) + k))

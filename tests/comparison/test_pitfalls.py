@@ -31,13 +31,14 @@ from compared_models import (
     twice,
     with_ids,
 )
-from scipy.special import log_softmax
+from scipy.special import log_softmax, ndtr
 
 import calibrant as cal
-from calibrant.comparison.pitfalls import PITFALLS, Setup, guard
+from calibrant.comparison.flips import exact, holm
+from calibrant.comparison.pitfalls import PITFALLS, Setup, guard, guard_sets
 from calibrant.comparison.records import Pair, Ranked
 from calibrant.comparison.result import Comparison
-from calibrant.comparison.rules_scores import code_of, rows_needed
+from calibrant.comparison.rules_scores import code_of, least_units, rows_needed, smallest_p
 from calibrant.registry import metrics
 
 USUAL = ("cll", "nll", "brier_ts", "brier", "accuracy")
@@ -50,10 +51,31 @@ def setup(models=None, **given):
     return Setup(models=models, **given)
 
 
-def compared(difference, p, detectable=math.nan, ranks=None):
-    pair = Pair("cll", "a", "b", difference, difference - 0.02, difference + 0.02, 0.95, p, p, p, 1000, detectable)
+def compared(difference, p, detectable=math.nan, ranks=None, n=1000):
+    pair = Pair("cll", "a", "b", difference, difference - 0.02, difference + 0.02, 0.95, p, p, p, n, detectable)
     ranking = tuple(Ranked(name, k + 1, 0.0, 0.0, 0.0, 1, 2, 0.5) for k, name in enumerate("ab"))
     return Comparison("cll", ranking, (pair,), ranks=ranks or {})
+
+
+def many(count, n, baseline=None):
+    """A comparison of many models on so many units, none of which differ."""
+    names = [f"m{k}" for k in range(count)]
+    pairs = [(one, two) for k, one in enumerate(names) for two in names[k + 1 :] if baseline in (None, one, two)]
+    told = tuple(Pair("cll", one, two, 0.01, -0.02, 0.04, 0.95, 0.5, 0.5, 1.0, n) for one, two in pairs)
+    return Comparison("cll", ranked(*names), told, baseline=baseline)
+
+
+def ranked(*names):
+    return tuple(Ranked(name, k + 1, 0.0, 0.0, 0.0, 1, 2, 0.5) for k, name in enumerate(names))
+
+
+def units(of, **more):
+    return {"columns": {"u": np.arange(N) // of}, **more}
+
+
+def padded(model, labels=None):
+    scores = np.pad(model.scores[0], ((0, 0), (0, 1)))
+    return cal.Classification.from_logits(scores, model.labels if labels is None else labels)
 
 
 # code: name → (a setup that falls into it), and near misses that do not
@@ -100,16 +122,30 @@ TRIGGERS = {
         "none in one": lambda: setup({"a": made(1), "b": replace(made(2), labels=None)}),
     },
     "different-classes": {
-        "one more": lambda: setup(
-            {
-                "a": made(1),
-                "b": cal.Classification.from_logits(np.pad(made(2).scores[0], ((0, 0), (0, 1))), made(2).labels),
-            }
-        ),
+        "one more": lambda: setup({"a": made(1), "b": padded(made(2))}),
+        "one more, and other labels": lambda: setup({"a": made(1), "b": padded(made(2), (made(2).labels + 1) % 5)}),
         "other names": lambda: setup({"a": named(made(1), "wxyz"), "b": named(made(2), "wxyv")}),
     },
+    "same-rows-twice": {
+        "predictions": lambda: {"d1": {"a": made(1), "b": made(2)}, "d2": {"a": made(1), "b": made(3)}},
+        "a part of them": lambda: {"d1": {"a": made(1)}, "d2": {"a": made(1)[:60]}},
+        "other labels": lambda: {"d1": {"a": made(1)}, "d2": {"a": replace(made(1), labels=np.zeros(N, int))}},
+        "ids and labels": lambda: {"d1": {"a": made(1, ids=IDS)}, "d2": {"a": made(2, ids=IDS)[BACK]}},
+        "judged": lambda: {"d1": {"a": rounded(1)}, "d2": {"a": rounded(1)}},
+        "the first and the third": lambda: {"d1": {"a": gaussian(1)}, "d2": {"a": other(1)}, "d3": {"a": gaussian(1)}},
+    },
     "own-answers": {"two models": lambda: setup({"a": judged(1, ids=IDS), "b": judged(2, flip=9, ids=IDS)})},
-    "different-members": {"1, 5": lambda: setup({"a": made(1), "b": FIVE})},
+    "different-members": {
+        "1, 5": lambda: setup({"a": made(1), "b": FIVE}),
+        "members, and another": lambda: setup({"a": FIVE.member(0), "b": made(1), "all": FIVE}),
+        "members of two ensembles": lambda: setup(
+            {"a": FIVE.member(0), "all": FIVE, "b": made(3, members=3).member(1), "three": made(3, members=3)}
+        ),
+    },
+    "pool-of-one": {
+        "by name": lambda: setup({"a": made(1), "pool": made(2)}, pool="pool"),
+        "apart": lambda: setup(pool="pool", pool_predictions=made(3)),
+    },
     "pool-overlap": {
         "one member": lambda: setup({"a": FIVE.member(2), "pool": FIVE}, pool="pool"),
         "pool apart": lambda: setup({"a": FIVE.member(2), "b": made(1)}, pool="p", pool_predictions=FIVE),
@@ -154,6 +190,19 @@ TRIGGERS = {
     "too-small": {
         "not different": lambda: setup(comparison=compared(0.005, 0.6)),
         "equal": lambda: setup(comparison=compared(0.0, 1.0)),
+    },
+    "too-few-units": {
+        "18 models": lambda: setup(units="u", comparison=many(18, 10)),
+        "one unit": lambda: setup(units="u", comparison=compared(0.01, 1.0, n=1)),
+        "five rows": lambda: setup(comparison=many(2, 5)),
+        "a baseline": lambda: setup(comparison=many(18, 9, "m0")),
+    },
+    "different-units": {
+        "finer": lambda: setup({"a": made(1, **units(4)), "b": made(2, **units(8))}, units="u"),
+        "another order": lambda: setup(
+            {"a": made(1, ids=IDS, **units(4)), "b": made(2, ids=IDS, columns={"u": np.arange(N) % 100})[BACK]},
+            units="u",
+        ),
     },
     "dependent-rows": {
         "ids repeat": lambda: setup({"a": made(1, ids=np.arange(N) // 2), "b": made(2, ids=np.arange(N) // 2)}),
@@ -201,6 +250,22 @@ NEAR_MISSES = {
     "different-classes": {
         "another order": lambda: setup({"a": named(made(1), "wxyz"), "b": turned(named(made(2), "wxyz"))}),
     },
+    "same-rows-twice": {
+        "other rows": lambda: {"d1": {"a": made(1), "b": made(2)}, "d2": {"a": other(1), "b": other(2)}},
+        "one model elsewhere": lambda: {"d1": {"a": made(1), "b": made(2)}, "d2": {"a": other(1), "c": made(2)}},
+        "row numbers are no ids": lambda: {
+            "d1": {"a": made(1, ids=np.arange(N))}, "d2": {"a": other(1, ids=np.arange(N))}
+        },
+        "one label in nearly all rows": lambda: {
+            f"d{k}": {"a": replace(made(k, ids=np.arange(N)), labels=np.zeros(N, int))} for k in (1, 2)
+        },
+        "a tree": lambda: {"d1": {"a": tree(1)}, "d2": {"a": tree(1)[BACK]}},
+        "a constant": lambda: {
+            f"d{k}": {"a": cal.Classification.from_probs(np.full((N, 4), 0.25), made(0, start=500 * k).labels)}
+            for k in (1, 2)
+        },
+        "numbers and classes": lambda: {"d1": {"a": made(1)}, "d2": {"a": gaussian(1)}},
+    },
     "own-answers": {
         "one answer, two confidences": lambda: setup({"a": judged(1, ids=IDS), "b": judged(2, ids=IDS)}),
         "by accuracy": lambda: setup(
@@ -209,7 +274,15 @@ NEAR_MISSES = {
     },
     "different-members": {
         "as many": lambda: setup({"a": made(1, members=3), "b": made(2, members=3)}),
-        "the pool excepted": lambda: setup({"a": made(1), "b": made(2), "pool": FIVE}, pool="pool"),
+        "a pool counts them": lambda: setup({"a": made(1), "b": made(2, members=3), "pool": FIVE}, pool="pool"),
+        "members of the ensemble": lambda: setup({"all": FIVE, **{f"m{k}": FIVE.member(k) for k in range(5)}}),
+        "two of them, in another order": lambda: setup(
+            {"all": with_ids(FIVE), "a": with_ids(FIVE).member(1)[BACK], "b": with_ids(FIVE).member(3).as_probs()}
+        ),
+    },
+    "pool-of-one": {
+        "five": lambda: setup({"a": made(1), "pool": FIVE}, pool="pool"),
+        "no pool": setup,
     },
     "pool-overlap": {
         "of its own": lambda: setup({"a": made(1), "pool": FIVE}, pool="pool"),
@@ -243,8 +316,25 @@ NEAR_MISSES = {
     },
     "too-small": {
         "beyond chance": lambda: setup(comparison=compared(0.05, 0.001)),
+        "infinite": lambda: setup(comparison=compared(math.inf, math.nan)),
+        "both infinite": lambda: setup(comparison=compared(math.nan, math.nan)),
+        "too few units to tell anything": lambda: setup(comparison=many(18, 10)),
         "pairs with a baseline only": lambda: setup(comparison=replace(compared(0.005, 0.6), pairs=())),
         "no results": setup,
+    },
+    "too-few-units": {
+        "13 units": lambda: setup(units="u", comparison=many(18, 13)),
+        "a baseline": lambda: setup(units="u", comparison=many(18, 10, "m0")),
+        "six rows of two models": lambda: setup(comparison=many(2, 6)),
+        "no results": setup,
+    },
+    "different-units": {
+        "equal": lambda: setup({"a": made(1, **units(4)), "b": made(2, **units(4))}, units="u"),
+        "only one has them": lambda: setup({"a": made(1), "b": made(2, **units(4))}, units="u"),
+        "other names of the same": lambda: setup(
+            {"a": made(1, **units(4)), "b": made(2, columns={"u": [f"p{999 - k // 4}" for k in range(N)]})}, units="u"
+        ),
+        "not asked for": lambda: setup({"a": made(1, **units(4)), "b": made(2, **units(8))}),
     },
     "dependent-rows": {
         "unique ids": lambda: setup({"a": made(1, ids=IDS), "b": made(2, ids=IDS)}),
@@ -274,16 +364,23 @@ def cases(table):
     ]
 
 
+def notes_of(given):
+    """Of one comparison, or of data sets by name."""
+    return guard(given) if isinstance(given, Setup) else guard_sets(given)
+
+
 def codes(given):
-    return {note.code for note in guard(given)}
+    return {note.code for note in notes_of(given)}
 
 
 @pytest.mark.parametrize(("code", "make"), cases(TRIGGERS))
 def test_a_pitfall_is_noticed(code, make):
-    found = [note for note in guard(make()) if note.code == code]
+    found = [note for note in notes_of(make()) if note.code == code]
     assert found
     for note in found:
         assert "\n" not in note.message
+        assert len(note.message) <= 250
+        assert note.message.count("(") == note.message.count(")")
         assert note.message.count(":") >= 1  # what is wrong: what to do
         assert note.reference.startswith(PITFALLS[code].reference[:10])
 
@@ -334,10 +431,6 @@ def test_curves_over_thresholds_are_those_of_an_evaluation():
 
 
 # --------------------------------------------------------------------------------------------------- results
-def ranked(*names):
-    return tuple(Ranked(name, k + 1, 0.0, 0.0, 0.0, 1, 2, 0.5) for k, name in enumerate(names))
-
-
 @pytest.mark.parametrize(
     ("by_nll", "said"),
     [("ab", "the order is the same here"), ("ba", "2 of 2 models change place, and a is the best, not b")],
@@ -348,21 +441,95 @@ def test_ranks_by_nll_are_held_against_those_by_cll(by_nll, said):
     assert said in note.message
 
 
-def test_rows_that_are_needed_are_those_of_a_power_of_four_fifths():
-    """A normal mean of as many rows as are said to be needed is found different in four of five samples."""
+@pytest.mark.parametrize("pairs", [1, 28])
+def test_rows_that_are_needed_are_those_of_a_power_of_four_fifths(pairs):
+    """A normal mean of as many rows as are said to be needed passes Holm's first step in four of five samples."""
     rng = np.random.default_rng(0)
     n, difference, spread = 1000, 0.01, 0.4
     pair = compared(difference, 0.4).pairs[0]
     error = spread / math.sqrt(n)
     pair = replace(pair, low=difference - 1.959964 * error, high=difference + 1.959964 * error)
-    needed = rows_needed(pair)
-    assert rows_needed(replace(pair, detectable=2.801585 * error)) == pytest.approx(needed)
-    means = difference + spread / math.sqrt(needed) * rng.normal(size=20000)
-    assert (np.abs(means) > 1.959964 * spread / math.sqrt(needed)).mean() == pytest.approx(0.8, abs=0.01)
+    needed = rows_needed(pair, pairs)
+    assert rows_needed(replace(pair, detectable=2.801585 * error), pairs) == pytest.approx(needed)
+    z = (difference + spread / math.sqrt(needed) * rng.normal(size=20000)) / (spread / math.sqrt(needed))
+    assert (pairs * 2.0 * ndtr(-np.abs(z)) <= 0.05).mean() == pytest.approx(0.8, abs=0.01)
+
+
+def small(comparison, **given):
+    (note,) = [n for n in guard(setup(comparison=comparison, **given)) if n.code in ("too-small", "too-few-units")]
+    return note.message
 
 
 def test_the_note_of_a_small_set_says_how_many_rows():
-    (note,) = guard(setup(comparison=compared(0.005, 0.6, detectable=0.05)))
-    assert "on 1000 rows: about 100000 rows would be needed" in note.message
-    (note,) = guard(setup(comparison=compared(0.0, 1.0)))
-    assert "no difference was seen at all" in note.message
+    said = small(compared(0.005, 0.6, detectable=0.05))
+    assert "on 1000 rows: about 100000 rows would be needed; do not call" in said
+    assert "no difference was seen at all" in small(compared(0.0, 1.0))
+    assert "no difference" not in small(compared(1e-9, 1.0, detectable=math.inf))
+
+
+@pytest.mark.parametrize(("n", "detectable"), [(1249, 0.010001), (1249, 0.0099), (999, 0.0100001), (123456, 0.01001)])
+def test_more_rows_are_needed_than_there_are(n, detectable):
+    said = small(compared(0.01, 0.06, detectable=detectable, n=n))
+    number = re.search(r"about (\d+) rows", said)
+    assert int(number[1]) > n if number else "somewhat more rows" in said
+
+
+@pytest.mark.parametrize(
+    ("comparison", "said"),
+    [
+        (many(18, 10), "10 units allow p ≥ 0.0020, and 0.30 after correction for 153 pairs: no pair can be told; name "
+         "a baseline (17 pairs), compare fewer models, or take at least 13 units"),
+        (many(18, 9), "153 pairs: no pair can be told; compare fewer models, or take at least 13 units"),
+        (many(18, 9, "m0"), "for 17 pairs: no pair can be told; compare fewer models, or take at least 10 units"),
+        (many(2, 5), "5 units allow p ≥ 0.0625: no pair can be told; take at least 6 units"),
+        (many(2, 1), "one unit allows p ≥ 1.00: no pair can be told; take at least 6 units"),
+    ],
+)  # fmt: skip
+def test_the_note_of_few_units_says_what_would_do(comparison, said):
+    assert small(comparison, units="u").endswith(said)
+
+
+@pytest.mark.parametrize("pairs", [1, 3, 17, 153])
+def test_the_least_units_are_those_at_which_the_clearest_difference_passes(pairs):
+    """By the tests themselves: the first pair differs in one direction in every unit, the others not at all."""
+
+    def corrected(m):
+        clear = exact(np.arange(1.0, m + 1.0), 1 << m)
+        assert clear == pytest.approx(smallest_p(m))
+        return holm(np.array([clear] + [1.0] * (pairs - 1)))[0]
+
+    least = least_units(pairs, 0.95)
+    assert corrected(least) <= 0.05 < corrected(least - 1)
+
+
+# ------------------------------------------------------------------------------------------------- many models
+def test_notes_of_many_models_with_long_names_are_short():
+    names = [f"resnet50-augmented-and-distilled-from-a-larger-model-run-{k:02}" for k in range(18)]
+    columns = {"prompt": np.arange(N) // 4}
+    models = {name: made(k, members=1 + k % 6, columns=columns) for k, name in enumerate(names)}
+    models[names[3]] = models[names[4]]
+    models |= {name: fitted(made(0), made(k)) for k, name in enumerate(names[10:17])}
+    scores = ("ece", "tace", "mce", "classwise_ece", "skce", "nll", "misclassification_auroc", "avu")
+    found = [
+        *guard(
+            setup(models, scores=scores, clean=models, comparison=replace(many(2, 1000), ranking=ranked("m0", "m1")))
+        ),
+        *guard(setup(models, units="prompt", pool=names[5])),
+        *guard(setup({name: made(k, ids=IDS)[: N - k] for k, name in enumerate(names)})),
+        *guard(setup({name: made(k, classes=4 + k % 7) for k, name in enumerate(names)})),
+    ]
+    assert len({note.code for note in found}) >= 10
+    for note in found:
+        assert len(note.message) <= 260, note.message
+        assert note.message.count(names[0][:14]) <= 5
+
+
+def test_members_are_counted_by_number():
+    models = {**{f"m{k}": made(k) for k in range(16)}, "human": made(20, members=8), "control": made(21, members=8)}
+    (note,) = guard(setup(models))
+    assert "differ (1: 16 models; 8: human, control): compare" in note.message
+
+
+def test_a_pool_is_one_that_was_named():
+    assert codes(setup({"": FIVE.member(0), "b": FIVE})) == set()
+    assert codes(setup({"": FIVE, "b": FIVE.member(1)}, pool="")) == {"pool-overlap"}

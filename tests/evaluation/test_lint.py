@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from compared_models import FIVE, IDS, gaussian, judged, made
+from compared_models import FIVE, IDS, gaussian, judged, made, other
 
 import calibrant as cal
 from calibrant.comparison.records import Pair, Ranked
@@ -48,9 +48,55 @@ def test_names_come_as_they_may():
     assert cal.lint({"a": judged(1), "b": judged(2)}).clean
 
 
+def test_curves_are_looked_at_where_they_are_named(tmp_path):
+    """Every evaluation has curves, and to compare by them is another matter."""
+    found = cal.evaluate(PAIR, intervals=False)
+    assert {"accuracy_confidence", "avu", "rejection", "risk_coverage"} <= set(found.results[0].curves)
+    back = cal.Evaluation.load(found.save(tmp_path / "e.json"))
+    for what in (found, back, PAIR):
+        assert cal.lint(what).clean
+        assert cal.lint(what, curves=["rejection", "risk_coverage"]).clean
+        (note,) = cal.lint(what, curves=["accuracy_confidence", "rejection"])
+        assert note.code == "confidence-thresholds"
+        assert "(accuracy_confidence)" in note.message
+        assert cal.lint(what, curves="avu").codes == ("confidence-thresholds",)
+        assert cal.lint(what, scores="cll,accuracy_confidence").codes == ("confidence-thresholds",)
+        assert cal.lint(what, scores="cll,rejection(score=entropy)").clean
+    assert cal.lint(made(1), curves="avu").clean  # one model is not compared
+
+
+def test_every_curve_of_an_evaluation_can_be_named():
+    for model in (made(1), judged(1), gaussian(1)):
+        made_of = cal.evaluate(model, intervals=False).results[0].curves
+        assert cal.lint(model, curves=list(made_of)).clean
+
+
+def test_data_sets_are_looked_at_one_by_one_and_together():
+    sets = {"d1": {"a": made(1), "b": FIVE}, "d2": {"a": other(1), "b": other(2)}}
+    (note,) = cal.lint(sets)
+    assert note.message.startswith("d1: numbers of members differ")
+    assert cal.lint({"d1": sets["d1"]}).codes == ("different-members",)
+    twice = cal.lint({"d1": PAIR, "d2": PAIR})
+    assert twice.codes == ("same-rows-twice",)
+    assert "d1 and d2" in str(twice)
+    with pytest.raises(UsageError, match="of every data set"):
+        cal.lint(sets, pool=FIVE)
+    with pytest.raises(UsageError, match="none of 'd1'"):
+        cal.lint(sets, clean=PAIR)
+    assert cal.lint(sets, pool="b", clean={"d1": {"a": made(1)}, "d2": {}}).codes == (
+        "scored-on-fitted-rows",
+        "pool-of-one",
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
-    [({"scores": "eec"}, "did you mean 'ece'"), ({"pool": "poll"}, "name of a model"), ({"rank_by": "nope"}, "metric")],
+    [
+        ({"curves": "rejections"}, "did you mean 'rejection'"),
+        ({"scores": "eec"}, "did you mean 'ece'"),
+        ({"pool": "poll"}, "name of a model"),
+        ({"rank_by": "nope"}, "metric"),
+    ],
 )
 def test_what_does_not_exist_is_an_error(given, said):
     with pytest.raises(UsageError, match=said):
@@ -136,7 +182,7 @@ def test_an_evaluation_takes_no_predictions_beside_it():
 @pytest.mark.parametrize("p", [0.4, 0.001])
 def test_a_comparison_tells_what_it_noticed_and_whether_the_best_differ(p, tmp_path):
     ranking = tuple(Ranked(name, k + 1, 0.0, 0.0, 0.0, 1, 2, 0.5) for k, name in enumerate("ab"))
-    pair = Pair("cll", "a", "b", 0.01, -0.01, 0.03, 0.95, p, p, p, 400)
+    pair = Pair("cll", "a", "b", 0.01, 0.01 - (0.02 if p > 0.05 else 0.005), 0.03, 0.95, p, p, p, 400)
     plain = evaluated("accuracy,ece")
     notes = (Note("different-labels", "said before", "somewhere"), Note("other", "not a pitfall"))
     found = cal.Evaluation(

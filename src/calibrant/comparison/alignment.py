@@ -1,10 +1,11 @@
 """The same rows of several models in one order: by `ids` where all have them, else as they come.
 
-With ids: the rows that all models have, in the order of the first; ids that repeat are matched only where all models
-have them in one order. Rows whose labels are not the same in all are left out. Without ids nothing can be matched: as
-many rows and the same labels are asked for. Whether a judged answer is right is the model's own affair: `correct` is no
-label of the row, and is compared only where there are no ids to know rows by. Weights belong to rows and must be the
-same. A column that only some models have is given to the others, so that units and slices are there for all.
+With ids: the rows that all models have, in the order in which all have them, or in that of the ids where orders differ:
+the order of models is of no matter. Ids that repeat are matched only where all models have them in one order. Rows
+whose labels are not the same in all are left out. Without ids nothing can be matched: as many rows and the same labels
+are asked for. Whether a judged answer is right is the model's own affair: `correct` is no label of the row, and is
+compared only where there are no ids to know rows by. Weights belong to rows and must be the same. A column that only
+some models have is given to the others, so that units and slices are there for all.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.comparison.listing import by_number, listed
 from calibrant.errors import CalibrantError, InputError, LabelsError, ShapeError
 from calibrant.predictions import InMemory
 from calibrant.predictions.base import Note
 
-ROWS, LABELS = "different-rows", "different-labels"
+ROWS, LABELS, CLASSES = "different-rows", "different-labels", "different-classes"
 REFERENCE = "Ashukha et al. (2020), section 2.6: models are compared on one test set"
 DO = "give the same rows in the same order, or ids by which they are matched"
+OWN = "judgements of each model's own answers need ids, by which rows are matched (see own-answers)"
+JUDGEMENTS = "judgements"
 CLOSE = 1e-6
 
 
@@ -70,6 +74,9 @@ def matched(models: Mapping[str, InMemory]) -> Matched:
     return _by_ids(models, {name: np.asarray(known) for name, known in ids.items()}, out)
 
 
+Named = tuple[str, InMemory]
+
+
 # ------------------------------------------------------------------------------------------------- by place
 def _by_place(models: Mapping[str, InMemory], out: Matched, why: str) -> Matched:
     first, *others = models.items()
@@ -82,27 +89,49 @@ def _by_place(models: Mapping[str, InMemory], out: Matched, why: str) -> Matched
         if one is not None and two is not None and not _same(one, two).all():
             came = f"{why}, first in row {int(np.argmin(_same(one, two)))}"
             return out.refused(InputError(pair, expected="the same rows", came=came, do=DO))
-        error = _other_labels(pair, first[1], model)
-        if error is not None:
-            return out.refused(error, LABELS)
+        refused = _other_labels(first, (name, model))
+        if refused is not None:
+            return out.refused(*refused)
         error = _other_weights(pair, first[1].weights, model.weights)
         if error is not None:
             return out.refused(error)
     return out
 
 
-def _other_labels(pair: str, first: InMemory, second: InMemory) -> CalibrantError | None:
-    for what, one, two in _truths(first, second, own=first.info.ids is None or second.info.ids is None):
+def _other_labels(first: Named, second: Named) -> tuple[CalibrantError, str] | None:
+    own = first[1].info.ids is None or second[1].info.ids is None
+    for what, one, two in _truths(first[1], second[1], own=own):
         if (one is None) != (two is None):
-            return LabelsError(pair, expected=f"{what} in all", came="one of them has none", do=DO)
+            return _none(what, first if one is None else second)
         if one is None or two is None:
             continue
         same = _same(one, two)
         if not same.all():
-            count = int((~same).sum())
-            came = f"{count} of {len(same)} differ, first in row {int(np.argmin(same))}"
-            return LabelsError(pair, expected=f"the same {what} in every row", came=came, do=DO)
+            came = f"{int((~same).sum())} of {len(same)} differ, first in row {int(np.argmin(same))}"
+            do = OWN if what == JUDGEMENTS else DO
+            error = LabelsError(
+                f"{first[0]} and {second[0]}", expected=f"the same {what} in every row", came=came, do=do
+            )
+            return _other_classes(dict([first, second])) or (error, LABELS)
     return None
+
+
+def _none(what: str, of: Named) -> tuple[CalibrantError, str]:
+    """The error of a model without labels, where the others have them."""
+    name, model = of
+    soft = what == "labels" and getattr(model, "label_probs", None) is not None
+    came = "it has soft labels" if soft else "there are none"
+    do = "give all models labels of one kind" if soft else "add them: the other models have them"
+    return LabelsError(name, expected=what, came=came, do=do), LABELS
+
+
+def _other_classes(models: Mapping[str, InMemory]) -> tuple[CalibrantError, str] | None:
+    """The error of labels that cannot be the same, since there are more classes in some models."""
+    numbers = {name: int(getattr(model, "classes", 0)) for name, model in models.items()}
+    if len(set(numbers.values())) < 2:
+        return None
+    do = "give all models the same classes"
+    return InputError("models", expected="as many classes", came=f"they differ ({by_number(numbers)})", do=do), CLASSES
 
 
 def _other_weights(pair: str, one: np.ndarray | None, two: np.ndarray | None) -> CalibrantError | None:
@@ -126,16 +155,24 @@ def _by_ids(models: Mapping[str, InMemory], ids: dict[str, np.ndarray], out: Mat
         common &= np.isin(base_ids, known)
     if not common.any():
         return out.refused(InputError("ids", expected="rows that all models have", came="they share no id", do=DO))
-    wanted = base_ids[common]
+    _put_in_order(ids, base_ids[common], out)
+    kept = int(common.sum())
+    left = [f"{len(known) - kept} of {len(known)} of {name}" for name, known in ids.items() if len(known) > kept]
+    if left:
+        message = f"rows are not the same: {kept} are in all models and compared; evaluate all models on the same rows"
+        out.notes.append(Note(ROWS, f"{message} (left out: {listed(left)})", REFERENCE))
+    return _same_labels(models, base, out)
+
+
+def _put_in_order(ids: dict[str, np.ndarray], wanted: np.ndarray, out: Matched) -> None:
+    """Where all models have these ids in one order, that one; else that of the ids, which no model decides."""
+    wanted = np.sort(wanted, kind="stable")
     for name, known in ids.items():
         order = np.argsort(known, kind="stable")
         out.rows[name] = order[np.searchsorted(known[order], wanted)]
-    left = {name: len(known) - len(wanted) for name, known in ids.items() if len(known) > len(wanted)}
-    if left:
-        said = ", ".join(f"{count} of {len(ids[name])} of {name}" for name, count in left.items())
-        message = f"rows are not the same: {len(wanted)} are in all models and compared, {said} left out"
-        out.notes.append(Note(ROWS, f"{message}; evaluate all models on the same rows", REFERENCE))
-    return _same_labels(models, base, out)
+    first, *others = (np.argsort(rows, kind="stable") for rows in out.rows.values())
+    if all(np.array_equal(first, order) for order in others):
+        out.rows = {name: rows[first] for name, rows in out.rows.items()}
 
 
 def _same_labels(models: Mapping[str, InMemory], base: str, out: Matched) -> Matched:
@@ -146,8 +183,7 @@ def _same_labels(models: Mapping[str, InMemory], base: str, out: Matched) -> Mat
         pair = f"{base} and {name}"
         for what, one, two in _truths(first, other, own=False):
             if (one is None) != (two is None):
-                error = LabelsError(pair, expected=f"{what} in all", came="one of them has none", do=DO)
-                return out.refused(error, LABELS)
+                return out.refused(*_none(what, (base, first) if one is None else (name, other)))
             if one is not None and two is not None:
                 agree &= _same(one, two)
         refused = _other_weights(pair, first.weights, other.weights)
@@ -155,7 +191,8 @@ def _same_labels(models: Mapping[str, InMemory], base: str, out: Matched) -> Mat
             return out.refused(refused)
     if not agree.any():
         came = "they agree in no row that all models have"
-        return out.refused(LabelsError("models", expected="the same labels", came=came, do="look at the ids"), LABELS)
+        error = LabelsError("models", expected="the same labels", came=came, do="look at the ids")
+        return out.refused(*(_other_classes(models) or (error, LABELS)))
     if not agree.all():
         message = f"labels of {int((~agree).sum())} of {len(agree)} rows are not the same in all models"
         message += "; these rows are left out: find out which labels are right"
@@ -174,7 +211,7 @@ def _truths(first: InMemory, second: InMemory, own: bool) -> list[tuple[str, Any
     out = [("labels", one, two), ("y", getattr(first, "y", None), getattr(second, "y", None))]
     out += [("soft labels", getattr(first, "label_probs", None), getattr(second, "label_probs", None))]
     if own:
-        out.append(("judgements", getattr(first, "correct", None), getattr(second, "correct", None)))
+        out.append((JUDGEMENTS, getattr(first, "correct", None), getattr(second, "correct", None)))
     return out
 
 

@@ -1,4 +1,4 @@
-"""Pitfalls of members: their number, members of the pool, averaged logits, one model twice, one training run each."""
+"""Pitfalls of members: their number, the pool and its members, averaged logits, one model twice, one run each."""
 
 from __future__ import annotations
 
@@ -6,48 +6,76 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from calibrant.comparison.listing import by_number, listed, shown
 from calibrant.comparison.setup import Setup, note
 from calibrant.predictions import Classification, InMemory, Judged, Regression
 from calibrant.predictions.base import Note
 
 LOOKED_AT = 512
 """Rows at which predictions of two models are held against each other."""
+FEW = 64
+"""Rows at which single members are."""
 
 
 def different_members(setup: Setup) -> Iterator[Note]:
-    """Models of more and of fewer members; the pool is measured by, and excepted."""
-    counts = {name: count for name, count in setup.counts.items() if name != setup.pool}
+    """Models of more and of fewer members.
+
+    A pool counts them; and single networks beside the ensemble of just these are what was asked for.
+    """
+    counts = setup.counts
+    if setup.pool is not None or len(set(counts.values())) < 2:
+        return
+    if _members_beside_their_ensembles(setup):
+        counts = {name: count for name, count in counts.items() if count > 1}
     if len(set(counts.values())) > 1:
-        said = ", ".join(f"{name} {count}" for name, count in counts.items())
-        do = "compare as many of each, by cll_curve, or count them in members of a pool (pool=)"
-        yield note("different-members", f"numbers of members differ ({said}): {do}")
+        do = "compare as many of each, by cll_curve, or count them in a pool (--pool, pool=)"
+        yield note("different-members", f"numbers of members differ ({by_number(counts)}): {do}")
+
+
+def _members_beside_their_ensembles(setup: Setup) -> bool:
+    """Whether every model of one member is a member of one of several."""
+    singles = [name for name, count in setup.counts.items() if count == 1]
+    if not singles or any(name not in setup.together for name in singles):
+        return False
+    at_rows = {name: _member_rows(setup.together[name]) for name in setup.counts}
+    ensembles = [rows for name, rows in at_rows.items() if rows is not None and setup.counts[name] > 1]
+    return all(any(_shared(at_rows[name], rows) for rows in ensembles) for name in singles)
+
+
+def pool_of_one(setup: Setup) -> Iterator[Note]:
+    """A pool that cannot count."""
+    pool = None if setup.pool is None else setup.everyone.get(setup.pool)
+    if pool is not None and pool.members == 1:
+        said = f"the pool {shown(setup.pool)} has one member and tells only whether a model is below or above it"
+        yield note("pool-of-one", f"{said}: give several independently trained members")
 
 
 def pool_overlap(setup: Setup) -> Iterator[Note]:
     """Members that are members of the pool, too."""
-    pool = setup.together.get(setup.pool or "")
+    pool = None if setup.pool is None else setup.together.get(setup.pool)
     if not isinstance(pool, Classification):
         return
-    known, found = _looked_at(pool, 64), []
+    known, found = _member_rows(pool), []
     for name in setup.models:
-        model = setup.together[name]
-        if name == setup.pool or not isinstance(model, Classification) or model.classes != pool.classes:
+        if name == setup.pool:
             continue
-        own = _looked_at(model, 64)
-        shared = sum(bool((np.abs(known - member).max(axis=(1, 2)) < 1e-6).any()) for member in own)
-        found += [f"{shared} of {len(own)} of {name}"] if shared else []
+        own = _member_rows(setup.together[name])
+        shared = _shared(own, known)
+        found += [f"{shared} of {len(own)} of {name}"] if shared and own is not None else []
     if found:
-        said = f"members of models are members of the pool {setup.pool}, too ({', '.join(found)})"
-        yield note("pool-overlap", f"{said}: leave them out of one or the other")
+        said = f"members of models are members of the pool {shown(setup.pool)}, too"
+        yield note("pool-overlap", f"{said}: leave them out of one or the other ({listed(found)})")
 
 
 def identical_models(setup: Setup) -> Iterator[Note]:
-    """Two names of the same predictions."""
-    names = [name for name in setup.together if name in setup.models]
-    for k, first in enumerate(names):
-        for second in names[k + 1 :]:
-            if _equal(setup.together[first], setup.together[second]):
-                yield note("identical-models", f"{first} and {second} predict the same in every row: look at the files")
+    """Several names of the same predictions."""
+    alike: dict[str, list[str]] = {}
+    for name in (name for name in setup.together if name in setup.models):
+        first = next((one for one in alike if equal_predictions(setup.together[one], setup.together[name])), name)
+        alike.setdefault(first, []).append(name)
+    for names in alike.values():
+        if len(names) > 1:
+            yield note("identical-models", f"{listed(names)} predict the same in every row: look at the files")
 
 
 def averaged_logits(setup: Setup) -> Iterator[Note]:
@@ -60,7 +88,9 @@ def averaged_logits(setup: Setup) -> Iterator[Note]:
             if source.members < 2 or source.classes != model.classes:
                 continue
             if _is_mean_of_logits(model, source):
-                said = f"{name} is the softmax of the mean logits of the {source.members} members of {other}"
+                said = (
+                    f"{shown(name)} is the softmax of the mean logits of the {source.members} members of {shown(other)}"
+                )
                 yield note("averaged-logits", f"{said}, not the mean of probabilities: average those")
 
 
@@ -86,12 +116,31 @@ def _places(n: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
 
 
+def _member_rows(model: InMemory) -> np.ndarray | None:
+    """What each member predicts (M, n, K) at some of the rows; nothing of numbers without members."""
+    places = _places(model.n, FEW)
+    if isinstance(model, Classification):
+        return _looked_at(model, FEW)
+    if isinstance(model, Judged):
+        return np.asarray(model.confidence[:, places, None], np.float64)
+    if model.kind != "gaussian" or model.mean is None or model.std is None:
+        return None
+    return np.stack([model.mean[:, places], model.std[:, places]], axis=2).astype(np.float64)
+
+
+def _shared(one: np.ndarray | None, other: np.ndarray | None) -> int:
+    """How many members of one are members of the other."""
+    if one is None or other is None or one.shape[1:] != other.shape[1:]:
+        return 0
+    return sum(bool((np.abs(other - member).max(axis=(1, 2)) < 1e-6).any()) for member in one)
+
+
 def _looked_at(model: Classification, most: int = LOOKED_AT) -> np.ndarray:
     """Probabilities (M, n, C) at some of the rows."""
     return model[_places(model.n, most)].as_probs().scores
 
 
-def _equal(one: InMemory, two: InMemory) -> bool:
+def equal_predictions(one: InMemory, two: InMemory) -> bool:
     if isinstance(one, Regression) and isinstance(two, Regression):
         pairs = [(getattr(one, key), getattr(two, key)) for key in ("mean", "std", "samples", "quantiles")]
         return one.kind == two.kind and all(a is b or np.array_equal(a, b) for a, b in pairs)
@@ -134,4 +183,4 @@ def _logs(model: Classification) -> np.ndarray:
     return np.asarray(wide - np.logaddexp.reduce(wide, axis=2, keepdims=True))
 
 
-RULES = (different_members, pool_overlap, identical_models, averaged_logits, single_seed)
+RULES = (different_members, pool_of_one, pool_overlap, identical_models, averaged_logits, single_seed)

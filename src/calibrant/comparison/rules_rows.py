@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from calibrant.comparison.alignment import LABELS, ROWS, refusal
+from calibrant.comparison.listing import by_number, listed, shown
 from calibrant.comparison.setup import CALIBRATED, Setup, note
 from calibrant.predictions import Classification, InMemory, Judged, Regression
 from calibrant.predictions.base import Note
@@ -60,33 +61,35 @@ def different_classes(setup: Setup) -> Iterator[Note]:
     models = {name: model for name, model in setup.models.items() if isinstance(model, Classification)}
     numbers = {name: model.classes for name, model in models.items()}
     if len(set(numbers.values())) > 1:
-        said = ", ".join(f"{name} has {count}" for name, count in numbers.items())
-        yield note("different-classes", f"models have different numbers of classes ({said}): give all the same")
+        said = f"models have different numbers of classes ({by_number(numbers)})"
+        yield note("different-classes", f"{said}: give all the same")
         return
     names = {name: set(model.class_names) for name, model in models.items() if model.class_names}
     for name, other in list(names.items())[1:]:
         first, known = next(iter(names.items()))
         if other != known:
-            odd = sorted(other ^ known)[0]
-            yield note(
-                "different-classes", f"{first} and {name} differ in class {odd!r}: give all models the same classes"
-            )
+            said = f"{shown(first)} and {shown(name)} differ in class {shown(sorted(other ^ known)[0])!r}"
+            yield note("different-classes", f"{said}: give all models the same classes")
             return
 
 
 # -------------------------------------------------------------------------------------------------- fitted on
 def scored_on_fitted_rows(setup: Setup) -> Iterator[Note]:
     """Maps that were fitted on rows that are scored, and clean rows that are the rows that are scored."""
+    fitted: dict[str, list[str]] = {}
     for name, model in setup.models.items():
         if scored_share(model) > 0.0:
-            method = model.info.meta["recalibration"].get("method", "a map")
-            said = f"{name}: {method} was fitted on rows that are scored"
-            yield note("scored-on-fitted-rows", f"{said}: fit on other rows, or use cross_fit")
-    for name, clean in (setup.clean or {}).items():
-        shared = 0 if name not in setup.models else shared_rows(clean, setup.models[name])
-        if shared:
-            said = f"{name}: {shared} of {clean.n} clean rows, which fit the temperature, are rows that are scored"
-            yield note("scored-on-fitted-rows", f"{said}: give other rows, or temperature='same'")
+            fitted.setdefault(model.info.meta["recalibration"].get("method", "a map"), []).append(name)
+    for method, names in fitted.items():
+        said = f"{listed(names)}: {shown(method)} was fitted on rows that are scored"
+        yield note("scored-on-fitted-rows", f"{said}: fit on other rows, or use cross_fit")
+    clean = {name: rows for name, rows in (setup.clean or {}).items() if name in setup.models}
+    shared = {name: shared_rows(rows, setup.models[name]) for name, rows in clean.items()}
+    found = [f"{count} of {clean[name].n} of {name}" for name, count in shared.items() if count]
+    if found:
+        do = "give other rows, or --temperature same (temperature='same')"
+        said = "clean rows, which fit the temperature, are rows that are scored"
+        yield note("scored-on-fitted-rows", f"{said}: {do} ({listed(found)})")
 
 
 def shared_rows(clean: InMemory, scored: InMemory) -> int:
@@ -110,7 +113,7 @@ def uneven_recalibration(setup: Setup) -> Iterator[Note]:
     raw = [text for text, metric in setup.compared.items() if metric is not None and (metric.proper or metric.pitfall)]
     if 0 < len(done) < len(setup.models) and raw:
         others = [name for name in setup.models if name not in done]
-        said = f"{', '.join(done)} {'are' if len(done) > 1 else 'is'} recalibrated and {', '.join(others)} not"
+        said = f"{listed(done, 2)} {'are' if len(done) > 1 else 'is'} recalibrated and {listed(others, 2)} not"
         yield note("uneven-recalibration", f"{said}: recalibrate all in the same way, or rank by cll")
 
 
@@ -123,19 +126,48 @@ def dependent_rows(setup: Setup) -> Iterator[Note]:
         if model.info.ids is not None:
             distinct = len(np.unique(model.info.ids))
             if distinct < model.n:
-                said = f"{name}: {model.n} rows have {distinct} ids"
-                yield note("dependent-rows", f"{said}: give the ids as a column too, and name it as units")
+                said = f"{shown(name)}: {model.n} rows have {distinct} ids and are treated as independent"
+                yield note("dependent-rows", f"{said}: resample them by their ids (--units ids, units='ids')")
                 return
     for column, values in {k: v for model in setup.models.values() for k, v in model.columns.items()}.items():
         distinct = len(np.unique(values)) if is_unit(column) else 0
         if 1 < distinct < len(values):
             said = f"{len(values)} rows are of {distinct} values of column {column!r} and treated as independent"
-            yield note("dependent-rows", f"{said}: give units={column!r} if rows of one value depend on each other")
+            do = f"if rows of one value depend on each other, give --units {column} (units={column!r})"
+            yield note("dependent-rows", f"{said}: {do}")
             return
     copies = copied_rows(setup.together)
     if copies:
         said = f"{copies} rows are copies of others, predictions and labels alike, and treated as independent"
-        yield note("dependent-rows", f"{said}: leave them out, or name the column of what they are copies of as units")
+        yield note(
+            "dependent-rows", f"{said}: leave them out, or name the column of what they are of (--units, units=)"
+        )
+
+
+def different_units(setup: Setup) -> Iterator[Note]:
+    """A column of units by which rows belong together otherwise in another model; names of units may differ."""
+    if setup.units is None:
+        return
+    known = {name: _numbered(model.columns[setup.units]) for name, model in setup.together.items()
+             if setup.units in model.columns}  # fmt: skip
+    if len(known) < 2:
+        return
+    (first, own), *others = known.items()
+    odd = [name for name, units in others if not _together_alike(own, units)]
+    if odd:
+        said = f"column {setup.units!r} puts rows together otherwise in {listed(odd)} than in {shown(first)}"
+        do = "give all models one column of units"
+        yield note("different-units", f"{said}, whose {int(own.max()) + 1} units are used: {do}")
+
+
+def _numbered(values: np.ndarray) -> np.ndarray:
+    return np.unique(values, return_inverse=True)[1].ravel()
+
+
+def _together_alike(one: np.ndarray, two: np.ndarray) -> bool:
+    """Whether both put the same rows together: as many pairs of values as values."""
+    pairs = len(np.unique(one * (int(two.max()) + 1) + two))
+    return pairs == int(one.max()) + 1 == int(two.max()) + 1
 
 
 def is_unit(column: str) -> bool:
@@ -201,5 +233,6 @@ def _agreement(model: InMemory, rows: np.ndarray) -> np.ndarray:
 
 
 RULES = (
-    different_rows, own_answers, different_classes, scored_on_fitted_rows, uneven_recalibration, dependent_rows,
+    different_rows, own_answers, different_classes, scored_on_fitted_rows, uneven_recalibration, different_units,
+    dependent_rows,
 )  # fmt: skip

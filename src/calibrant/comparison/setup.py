@@ -67,15 +67,21 @@ PITFALLS: dict[str, Pitfall] = {
         "A difference between test sets looks like one between models. Evaluate all models on the same rows, with ids.",
         f"{ASHUKHA}, section 2.6",
     ),
-    "different-labels": Pitfall(
-        "Different labels", "The same row has other labels for other models. Find out which are right.",
-        f"{ASHUKHA}, section 2.6",
-    ),
     "different-classes": Pitfall(
         "Different classes",
         "Fewer classes are easier: likelihoods of different sets of classes are not of one problem. Give all models "
         "the same classes.",
         "Gneiting & Raftery (2007), JASA 102: 359-378",
+    ),
+    "different-labels": Pitfall(
+        "Different labels", "The same row has other labels for other models. Find out which are right.",
+        f"{ASHUKHA}, section 2.6",
+    ),
+    "same-rows-twice": Pitfall(
+        "The same rows in two data sets",
+        "Data sets count as independent: rows that are in two of them count twice, and the interval of the mean over "
+        "data sets is too narrow. Leave one out, or compare them as shifts of one set.",
+        "Demšar (2006), JMLR 7: 1-30",
     ),
     "own-answers": Pitfall(
         "Every model judged on its own answers",
@@ -92,6 +98,12 @@ PITFALLS: dict[str, Pitfall] = {
     "pool-overlap": Pitfall(
         "Members that are part of the pool",
         "An equivalent counted in a pool that holds the model's own members is no independent measure. Leave them out.",
+        f"{ASHUKHA}, section 3.1",
+    ),
+    "pool-of-one": Pitfall(
+        "A pool of one member",
+        "An equivalent counts members of the pool: where there is one, it tells only whether a model is below or above "
+        "it. Give several independently trained members.",
         f"{ASHUKHA}, section 3.1",
     ),
     "identical-models": Pitfall(
@@ -119,6 +131,18 @@ PITFALLS: dict[str, Pitfall] = {
         "A test set too small to tell",
         "The best two do not differ beyond chance. Say so, or evaluate more rows.",
         "Card et al. (2020), EMNLP: 9263-9274",
+    ),
+    "too-few-units": Pitfall(
+        "Too few units for any pair",
+        "Signs of m units can be flipped in 2^m ways, so that no p-value is below 2/2^m; corrected for many pairs it "
+        "may never be small enough. Name a baseline, compare fewer models, or take more units.",
+        "Ernst (2004), Statist. Sci. 19: 676-685; Holm (1979), Scandinavian Journal of Statistics 6: 65-70",
+    ),
+    "different-units": Pitfall(
+        "Units that differ between models",
+        "Units belong to rows: which rows depend on each other is the same for all models. Give all of "
+        "them one column.",
+        "Davison & Hinkley (1997), Bootstrap Methods, section 3.8; Miller (2024), arXiv 2411.00640",
     ),
     "dependent-rows": Pitfall(
         "Dependent rows treated as independent",
