@@ -346,7 +346,7 @@ def test_the_same_model_twice_is_not_called_different():
 def test_few_rows_give_an_answer_or_a_clear_refusal(n):
     found = cal.compare({"a": model(1.0)[:n], "b": model(2.0, seed=4)[:n]}, resamples=100)
     assert all(pair.better is None for pair in found.comparison.pairs)
-    assert "too-small" in {note.code for note in found.warnings}
+    assert "too-few-units" in {note.code for note in found.warnings}
 
 
 def test_no_models_no_labels_or_no_predictions_are_refused():

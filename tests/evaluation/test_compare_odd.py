@@ -197,3 +197,10 @@ def test_too_many_pairs_want_a_baseline():
         cal.compare(many, "nll")
     found = cal.compare(many, "nll", baseline="m0", resamples=50)
     assert len(found.comparison.pairs) == 101
+
+
+def test_the_same_rows_in_two_data_sets_are_noticed():
+    models = {"a": model(0.5), "b": model(1.5, seed=2)}
+    assert "same-rows-twice" in codes(cal.compare({"x": models, "y": models}, "cll", resamples=100))
+    halves = {s: {name: item[k::2] for name, item in models.items()} for k, s in enumerate("xy")}
+    assert "same-rows-twice" not in codes(cal.compare(halves, "cll", resamples=100))

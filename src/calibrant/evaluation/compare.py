@@ -15,7 +15,7 @@ import numpy as np
 
 from calibrant.comparison.alignment import aligned
 from calibrant.comparison.calibrated import CLEAN, SAME
-from calibrant.comparison.pitfalls import Setup, guard
+from calibrant.comparison.pitfalls import Setup, guard, guard_sets
 from calibrant.comparison.result import Comparison
 from calibrant.comparison.splits import REPEATS
 from calibrant.errors import UsageError
@@ -96,7 +96,7 @@ def compare(
         (only,) = done.values()
         return _evaluation(done, asked, also, only.comparison)
     over = over_sets({name: item.comparison for name, item in done.items()})
-    return _evaluation(done, asked, {"datasets": list(sets)} | also, over)
+    return _evaluation(done, asked, {"datasets": list(sets)} | also, over, guard_sets(sets))
 
 
 # ------------------------------------------------------------------------------------------ one data set
@@ -212,8 +212,14 @@ def _bounds(ends: list[float]) -> str:
 
 
 # -------------------------------------------------------------------------------------------------- together
-def _evaluation(done: Mapping[str, _Done], asked: Asked, also: dict[str, Any], comparison: Comparison) -> Evaluation:
-    results, inputs, notes = [], [], []
+def _evaluation(
+    done: Mapping[str, _Done],
+    asked: Asked,
+    also: dict[str, Any],
+    comparison: Comparison,
+    between: tuple[Note, ...] = (),
+) -> Evaluation:
+    results, inputs, notes = [], [], list(between)
     several = len(done) > 1
     for name, item in done.items():
         before = f"{name}/" * several
