@@ -471,3 +471,22 @@ def test_what_does_not_fit_is_refused_in_one_line(rows, options, said):
     with pytest.raises(CalibrantError, match=said) as caught:
         paired(rows, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_groups_of_many_units_say_what_the_units_say(monkeypatch):
+    """Random groups keep the variance of a mean; what is left is the noise of 200 groups for 4000 rows."""
+    from calibrant.comparison import paired as module
+
+    rows = rows_of(4000, models=2, scores=("nll",))
+    rows["nll"]["m1"] = rows["nll"]["m0"] + 0.02 + 0.5 * np.random.default_rng(0).normal(size=4000)
+    one = paired(rows, seed=1).pairs[0]
+    monkeypatch.setattr(module, "MOST_UNITS", 200)
+    two = paired(rows, seed=1).pairs[0]
+    assert two.difference == pytest.approx(one.difference, abs=1e-12)
+    assert two.n == one.n == 4000
+    assert two.high - two.low == pytest.approx(one.high - one.low, rel=0.2)
+    assert two.p_value == pytest.approx(one.p_value, abs=0.03)
+    weights = np.random.default_rng(2).uniform(0.5, 1.5, 4000)
+    assert paired(rows, weights=weights).pairs[0].difference == pytest.approx(
+        np.average(rows["nll"]["m0"] - rows["nll"]["m1"], weights=weights), abs=1e-12
+    )

@@ -26,10 +26,14 @@ from calibrant.comparison.records import Pair, Ranked, better_when_higher
 from calibrant.comparison.unit_sums import Rows, Table, table_of
 from calibrant.errors import UsageError, show
 from calibrant.intervals import Interval, studentised, wilson
+from calibrant.kernels.philox import words
+from calibrant.kernels.resampling import GROUPS
 from calibrant.predictions.base import Note
 from calibrant.registry.accumulators import Moments
 
 RESAMPLES = 2000
+MOST_UNITS = 1 << 16
+"""Units that are resampled one by one; beyond it groups of them are."""
 HOLM = "Holm (1979), Scandinavian Journal of Statistics 6: 65-70"
 FITTED = ("cll", "brier_ts")
 """Scores after a temperature that was fitted on some of the rows."""
@@ -79,8 +83,8 @@ def paired(
     ]
     most = max(len(pairs) for pairs in wanted.values())
     draws = _draws(most, level, resamples)
-    a = np.stack([table.sums(*key) for key in place])
-    found = bootstrap(a, table.mass(), finite, level=level, resamples=draws, seed=seed, threads=threads)
+    a, mass = _grouped(np.stack([table.sums(*key) for key in place]), table.mass(), seed)
+    found = bootstrap(a, mass, finite, level=level, resamples=draws, seed=seed, threads=threads)
     p_values = _flipped(a, finite, draws, seed, threads)
     tested = {two: (d, p) for two, d, p in zip(finite, found.differences, p_values, strict=True)}
     pairs: list[Pair] = []
@@ -96,6 +100,18 @@ def paired(
         at = [place[score, model] for model in models]
         ranks[score] = _ranked(score, table, np.array([values[score, m] for m in models]), found.means[:, at], level)
     return Paired(tuple(pairs), ranks, _notes(pairs, most, draws, level))
+
+
+def _grouped(a: np.ndarray, mass: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The sums (columns, U) and masses (U,) of units, put into random groups where there are very many.
+
+    Groups of independent units are independent too, and may be resampled or have their signs flipped together: the
+    variance of a mean stays what it was, known by fewer degrees of freedom, and flips of groups are flips.
+    """
+    if len(mass) <= MOST_UNITS:
+        return a, mass
+    group = words(seed, GROUPS, 0, len(mass)) % MOST_UNITS
+    return np.stack([np.bincount(group, row, MOST_UNITS) for row in a]), np.bincount(group, mass, MOST_UNITS)
 
 
 def _level(level: float) -> float:

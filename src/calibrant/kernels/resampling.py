@@ -37,6 +37,7 @@ PAIRED = 25
 SIGNS = 26
 MEMBER_ORDERS = 27
 EQUIVALENTS = 28
+GROUPS = 29
 
 
 def redraw_bins(
