@@ -77,6 +77,11 @@ def test_every_format_is_whole(files, run_here, form):
     (("nothing.npz", "--require", "nll = 1"), "use <, <=, > or >="),
     (("nothing.npz", "--require", "nll gain > 0"), "is for calibrant recalibrate"),
     (("nothing.npz", "--require", "all pass"), "is for calibrant check"),
+    (("nothing.npz", "--fail-on", "ece > 5"), "ece lies in [0, 1], but got > 5, which never holds; for 5 % write 0.05"),
+    (("nothing.npz", "--require", "accuracy > 90"), "for 90 % write 0.9"),
+    (("nothing.npz", "--require", "nll < 1 and ece < 0.1"), "one condition a gate: --require twice asks for both"),
+    (("nothing.npz", "--fail-on", "nonsense"), "write for example 'nll > 0.3', 'accuracy fails'"),
+    (("nothing.npz", "--require", "a better than b"), "is for calibrant compare"),
     (("nothing.npz", "--require", "a worse than b by nll"), "is for calibrant compare"),
     (("nothing.npz", "--require", "cll > -1"), "is for calibrant compare"),
     (("nothing.npz", "--require", "worst nll by site < 1"), "add --by site"),
@@ -158,7 +163,7 @@ def test_a_stored_evaluation(files, run_here, tmp_path):
     for args, said in (
         ((stored,), "--fail-on or --require"),
         ((stored, "--require", "brier < 1"), "choose from nll"),
-        ((files / "good.npz", "--require", "nll < 1"), "an evaluation written by calibrant"),
+        ((files / "good.npz", "--require", "nll < 1"), "it is a file of predictions; evaluate it first"),
         ((stored, "--require", "nll <"), "write for example"),
     ):
         bad = run_here("gate", *args)
@@ -172,6 +177,49 @@ def test_a_stored_comparison(run_here, tmp_path):
     failed = run_here("gate", path, "--require", "new better than old by accuracy", "-q")
     assert failed.code == 1
     assert "accuracy of new less that of old" in one_line(failed)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Two models of 400 rows and 5 classes; `i` held one label impossible."""
+    folder = tmp_path_factory.mktemp("models")
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.normal(size=(400, 5))
+    labels = (logits + rng.gumbel(size=(400, 5))).argmax(1)
+    found = {"a": logits, "i": 0.9 * logits, "b": logits + 0.5 * rng.normal(size=logits.shape)}
+    for name, z in found.items():
+        p = np.exp(z) / np.exp(z).sum(1, keepdims=True)
+        if name == "i":
+            p[7, labels[7]] = 0.0
+            p[7] /= p[7].sum()
+        cal.write(cal.Classification.from_probs(p, labels), folder / f"{name}.npz")
+    return folder
+
+
+def test_an_infinite_loss_decides_live_and_stored(models, run_here, monkeypatch, tmp_path):
+    monkeypatch.chdir(models)
+    stored = tmp_path / "stored.json"
+    hold = ("--require", "a better than i by cll", "--require", "a not worse than i by nll", "--require", "a best")
+    fail = ("--fail-on", "i worse than a by nll")
+    done = run_here("compare", "a=a.npz", "i=i.npz", *QUICK, "-q", "--json", stored, *hold, *fail)
+    assert done.code == 1
+    assert one_line(done).startswith("gate failed: fail-on i worse than a by nll: nll of i less that of a infinite, wh")
+    again = run_here("gate", stored, *hold, *fail, "-q")
+    assert (again.code, again.err) == (1, done.err)
+
+
+def test_data_sets(models, run_here, monkeypatch, tmp_path):
+    monkeypatch.chdir(models)
+    stored = tmp_path / "stored.json"
+    given = ("d/a=a.npz", "d/b=b.npz", "e/a=b.npz", "e/b=a.npz")
+    gates = ("--require", "d/a better than d/b by cll", "--fail-on", "e/a better than e/b", "--require", "a: cll > -2")
+    assert run_here("compare", *given, *QUICK, "-q", "--json", stored, *gates).code == 0
+    assert run_here("gate", stored, *gates, "-q").code == 0
+    failed = run_here("gate", stored, "--fail-on", "a best", "--require", "a better than b", "-q")
+    assert failed.code == 1
+    first, second = failed.err.splitlines()
+    assert "d/a has rank 1" in first
+    assert "cll of a less that of b 0.0000" in second
 
 
 def test_a_reader_that_leaves_early_does_not_open_the_gate(files):

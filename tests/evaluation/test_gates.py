@@ -1,4 +1,4 @@
-"""Gates: what they show of intervals in every position, their grammar, and what they say."""
+"""Gates: what they show of intervals in every position, of groups, checks and recalibrations, and what they say."""
 
 import json
 import math
@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from evaluation.compared import COMPARED, estimate, evaluation
-from hypothesis import example, given, settings
+from evaluation.compared import estimate, evaluation
+from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.comparison.records import Equivalent
 from calibrant.errors import UsageError
-from calibrant.evaluation.gate_grammar import Best, Gained, Outcome, Threshold, Versus, parse_condition
 from calibrant.evaluation.gates import Gate
 from calibrant.evaluation.result import Evaluation, Group, Result
 from calibrant.registry.estimate import Estimate
@@ -51,8 +49,8 @@ def test_the_whole_interval_must_be_beyond(low, high, shown):
         assert passes(held, require=f"nll {op} 0.3") == (op in shown)
         assert held == one(nll=estimate(0.3, low, high))
         stored = Evaluation.from_json(json.loads(held.dumps()))
-        if (low, high) != (-INF, INF):  # of which nothing is left in a file
-            assert passes(stored, require=f"nll {op} 0.3") == (op in shown)
+        assert passes(stored, fail_on=f"nll {op} 0.3") == (op not in shown)
+        assert passes(stored, require=f"nll {op} 0.3") == (op in shown)
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0.2, {"<", "<="}), (0.3, {"<=", ">="}), (0.5, {">", ">="})])
@@ -62,7 +60,7 @@ def test_without_an_interval_a_value_may_stop_a_build_and_proves_nothing(value, 
         assert passes(held, fail_on=f"mce {op} 0.3") == (op not in shown)
         assert not passes(held, require=f"mce {op} 0.3")
         assert passes(held, require=f"mce.value {op} 0.3") == (op in shown)
-    (refused,) = cal.gate(held, require="mce <= 1")
+    (refused,) = cal.gate(held, require="mce < 0.9")
     assert refused.undecided
     assert "there is no interval" in refused.reason
     assert ".value" in refused.reason
@@ -274,147 +272,6 @@ def test_gains_and_sides_of_a_recalibration():
         cal.gate(held, require="accuracy gain > 0")
     with pytest.raises(UsageError, match="a recalibration, but this evaluation has none"):
         cal.gate(TWO, require="nll gain > 0")
-
-
-# ------------------------------------------------------------------------------------------- comparisons
-@pytest.mark.parametrize(("text", "shown"), [
-    ("new better than old by nll", True),
-    ("new better than old by cll", True),
-    ("old worse than new by nll", True),
-    ("new worse than old by nll", False),
-    ("old better than new by cll", False),
-    ("new worse than old by accuracy", None),
-    ("old better than new by accuracy", None),
-    ("new not worse than old by nll", True),
-    ("old not worse than new by nll", False),
-    ("old not worse than new by nll margin 0.05", None),
-    ("old not worse than new by nll margin 0.06", True),
-    ("old not worse than new by cll margin 0.06", True),
-    ("old not worse than new by cll margin 0.03", False),
-    ("new not worse than old by accuracy", None),
-    ("new not worse than old by accuracy margin 0.02", True),
-    ("new not worse than old by accuracy margin 1e-2", None),
-    ("new not worse than old by brier", True),
-    ("new best", True),
-    ("old best", False),
-    ("old best by accuracy", None),
-    ("new: cll > -0.31", True),
-    ("old: cll > -0.31", False),
-    ("new: dee >= 3", True),
-    ("new: dee > 3.5", None),
-])  # fmt: skip
-def test_comparisons(text, shown):
-    for held in (COMPARED, Evaluation.from_json(json.loads(COMPARED.dumps()))):
-        (fail,) = cal.gate(held, fail_on=text)
-        (must,) = cal.gate(held, require=text)
-        assert fail.passed == (shown is not True)
-        assert must.passed == (shown is True)
-        assert fail.undecided == (shown is None)
-        assert must.undecided == (shown is None)
-
-
-@pytest.mark.parametrize(("text", "said"), [
-    ("newer worse than old by nll", "did you mean 'new'"),
-    ("new worse than old by ece", "choose from accuracy, brier, cll, nll"),
-    ("new worse than new by nll", "two of the models"),
-    ("none best", "a model that was compared"),
-    ("new best by brier", "choose from accuracy, cll"),
-])  # fmt: skip
-def test_what_was_not_compared(text, said):
-    with pytest.raises(UsageError, match=said):
-        cal.gate(COMPARED, require=text)
-    with pytest.raises(UsageError, match="a comparison, but this evaluation has none"):
-        cal.gate(TWO, require=text)
-
-
-def test_a_comparison_is_told_with_its_interval_and_p():
-    said = str(cal.gate(COMPARED, fail_on="old worse than new by nll"))
-    assert said == (
-        "gate failed: fail-on old worse than new by nll: nll of old less that of new 0.0500, "
-        "95 % interval 0.0400 to 0.0600, p 0.0010 of all pairs"
-    )
-
-
-def test_an_equivalent_beyond_the_pool_goes_on_without_end():
-    large = Equivalent(1, -0.2, NAN, 9.0, NAN, 0.95, NAN, NAN, censored="above", high_censored=True)
-    known = replace(large, value=10.0)
-    for item, shown in ((known, True), (large, False)):
-        held = replace(COMPARED, comparison=replace(COMPARED.comparison, equivalents={"new": item}))
-        assert passes(held, require="dee > 5") == shown
-        assert not passes(held, require="dee < 20")
-
-
-# ------------------------------------------------------------------------------------------------ grammar
-@pytest.mark.parametrize(("text", "condition"), [
-    ("nll<0.3", Threshold(None, "nll", "<", 0.3)),
-    (" ece( bins = 10 , norm=l2) >= 1e-2 ", Threshold(None, "ece(bins=10,norm=l2)", ">=", 0.01)),
-    ("ece(bins=15) > .5", Threshold(None, "ece", ">", 0.5)),
-    ("m-1.5: dss > −3.", Threshold("m-1.5", "dss", ">", -3.0)),
-    ("nll < inf", Threshold(None, "nll", "<", INF)),
-    ("'a b': nll[site='x]y'] < 1", Threshold("a b", "nll", "<", 1.0, ("site", "x]y"))),
-    ("nll[age:4=18 to 30] < 1", Threshold(None, "nll", "<", 1.0, ("age:4", "18 to 30"))),
-    ("m: worst ece(of=cat dog) by 'the site' <= 1", Threshold("m", "ece(of=cat dog)", "<=", 1.0, None, "the site")),
-    ("ece.p_value < 0.01", Threshold(None, "ece", "<", 0.01, field="p_value")),
-    ("'my own' passes", Outcome(None, "my own", True)),
-    ("class_frequency(k=0) fails", Outcome(None, "class_frequency(k=0)", False)),
-    ("x: all pass", Outcome("x", None, True)),
-    ("any  fails", Outcome(None, None, False)),
-    ("nll gain >0", Gained("nll", ">", 0.0)),
-    ("a/b.npz worse than 'c d' by brier", Versus("a/b.npz", "c d", "brier", "worse")),
-    ("a not  worse than b by nll margin 0.01", Versus("a", "b", "nll", "not worse", 0.01)),
-    ("'a best' best by cll", Best("a best", "cll")),
-])  # fmt: skip
-def test_grammar(text, condition):
-    assert parse_condition(text) == condition
-
-
-@pytest.mark.parametrize(("text", "said"), [
-    ("", "write for example"),
-    ("nll", "write for example"),
-    ("nll == 0.3", "use <, <=, > or >="),
-    ("nll = 0.3", "use <, <=, > or >="),
-    ("accuracy > 95 %", "0.95 for 95 %"),
-    ("'a: nll < 1", "close the quotation marks"),
-    ("nlll < 0.3", "did you mean 'nll'"),
-    ("ece(bin=3) < 1", "did you mean 'bins'"),
-    ("ece.p_valu < 1", "did you mean 'p_value'"),
-    ("nll < nan", "write for example"),
-    ("nll < __import__('os')", "write for example"),
-    ("a not worse than b by nll margin -1", "a margin from 0"),
-    ("a worse than b by nl", "did you mean 'nll'"),
-    ("nll < 0.3, ece < 1", "write for example"),
-    ("x" * 5000 + " < 1", "write for example"),
-])  # fmt: skip
-def test_what_is_no_gate_is_told_in_one_line(text, said):
-    with pytest.raises(UsageError, match=said) as caught:
-        parse_condition(text)
-    assert "\n" not in str(caught.value)
-
-
-WORDS = st.sampled_from([
-    "nll", "ece(bins=10)", "worst", "by", "site", "<", "<=", ">", ">=", "0.3", "-1e3", "inf", "[site=1]", "[", "]", ":",
-    "'a b'", '"', "'", "passes", "fails", "all", "pass", "any", "gain", "better", "worse", "not", "than", "best",
-    "margin", ".p_value", " ", "(", ")", "=", "\n", "\x00", "é", "١",
-])  # fmt: skip
-
-
-@settings(max_examples=300)
-@example("nll < ١")
-@example("nll\n< 1")
-@given(
-    st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=9).map(" ".join), st.lists(WORDS, max_size=9).map("".join))
-)
-def test_any_text_is_a_gate_or_an_error_of_one_line(text):
-    try:
-        gate = Gate.parse(text, "fail_on")
-    except UsageError as error:
-        assert len(str(error).splitlines()) == 1  # noqa: PT017
-    else:
-        try:
-            said = str(gate.judge(COMPARED))
-        except UsageError as error:
-            said = str(error)
-        assert len(said.splitlines()) == 1
 
 
 # ------------------------------------------------------------------------------------------- as a whole

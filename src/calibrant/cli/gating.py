@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calibrant.errors import UsageError, did_you_mean, show
+from calibrant.errors import UsageError, show
 
 if TYPE_CHECKING:
     from calibrant.evaluation.gates import Gate
@@ -45,6 +45,7 @@ def parsed(
     if not fail_on and not require:
         return []
     from calibrant.evaluation.gate_grammar import ALSO
+    from calibrant.evaluation.gate_hints import suggest
     from calibrant.evaluation.gates import parse_gates
 
     gates = parse_gates(fail_on or (), require or ())
@@ -54,7 +55,7 @@ def parsed(
             came = f"{show(gate.text)} is for {MADE_BY.get(kind, 'calibrant evaluate')}"
             raise UsageError("gate", expected="one that this command can answer", came=came, do="give it there")
         if by is not None and gate.column is not None and gate.column not in by:
-            do = f"add --by {gate.column}" if not by else did_you_mean(gate.column, by)
+            do = f"add --by {gate.column}" if not by else suggest(gate.column, by)
             came = f"{show(gate.text)} speaks of {show(gate.column)}"
             raise UsageError("gate", expected="a column that --by names", came=came, do=do)
     return gates
@@ -93,12 +94,14 @@ def _canonical(text: str) -> str:
 
 def check_inputs(gates: Iterable[Gate], names: Iterable[str]) -> None:
     """Refuse gates of inputs that are not there, before anything is computed."""
+    from calibrant.evaluation.gate_hints import suggest
+
     names = list(names)
     for gate in gates:
         wanted = getattr(gate.condition, "input", None)
         if wanted is not None and wanted not in names:
             came = f"got {show(wanted)}"
-            raise UsageError("gate", expected="the name of an input", came=came, do=did_you_mean(wanted, names))
+            raise UsageError("gate", expected="the name of an input", came=came, do=suggest(wanted, names))
 
 
 def apply_gates(evaluation: Evaluation, gates: list[Gate]) -> tuple[Evaluation, int]:

@@ -11,11 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibrant.errors import UsageError
-from calibrant.evaluation.gate_findings import Finding, findings
+from calibrant.errors import FileError, UsageError
+from calibrant.evaluation.gate_findings import findings
 from calibrant.evaluation.gate_grammar import Condition, Outcome, Threshold, parse_condition
+from calibrant.evaluation.gate_hints import usual
+from calibrant.evaluation.gate_measured import Finding
 from calibrant.evaluation.gate_records import FAIL_ON, REQUIRE, GateResult, Gates
 from calibrant.evaluation.result import Evaluation
+from calibrant.predictions.files.shards import SUFFIXES
 
 MOST_TOLD = 3
 """Inputs that a reason tells of."""
@@ -34,8 +37,8 @@ class Gate:
         """From text; an error of one line where it is no gate."""
         if not isinstance(text, str):
             came = f"got {type(text).__name__}"
-            raise UsageError(kind, expected="gates as text", came=came, do="write for example 'nll < 0.3'")
-        return cls(text.strip(), kind, parse_condition(text))
+            raise UsageError(kind, expected="gates as text", came=came, do=usual(kind))
+        return cls(text.strip(), kind, parse_condition(text, kind))
 
     @property
     def spec(self) -> str | None:
@@ -63,7 +66,8 @@ class Gate:
             undecided = any(item.shown is None or item.weak for item in told)
         reason = _reason(told or found, found)
         if self.kind == REQUIRE and told and all(item.shown and item.weak for item in told):
-            reason += ", which shows nothing; write .value behind the metric if it is to decide"
+            reason += ", which shows nothing"
+            reason += "; write .value behind the metric if it is to decide" * isinstance(self.condition, Threshold)
         return GateResult(self.text, self.kind, passed, reason, undecided)
 
 
@@ -81,7 +85,7 @@ def gate(
     if not gates:
         do = 'write for example require="nll < 0.3"'
         raise UsageError("gate", expected="at least one gate", came="none was given", do=do)
-    held = Evaluation.load(evaluation) if isinstance(evaluation, str | Path) else evaluation
+    held = load_evaluation(evaluation) if isinstance(evaluation, str | Path) else evaluation
     if not isinstance(held, Evaluation):
         came = f"got {type(held).__name__}"
         raise UsageError(
@@ -91,6 +95,24 @@ def gate(
             do="of a recalibration give its .evaluation",
         )
     return judge(held, gates)
+
+
+def load_evaluation(path: str | Path) -> Evaluation:
+    """A stored evaluation; a file of predictions is told from one that is damaged."""
+    try:
+        return Evaluation.load(path)
+    except FileError as error:
+        cause = error.__cause__
+        came = "it is no text" if isinstance(cause, UnicodeDecodeError) else ""
+        if isinstance(cause, KeyError | TypeError):
+            came = "it holds something else"
+        if not isinstance(cause, OSError) and Path(path).suffix.lower() in SUFFIXES:
+            came = "it is a file of predictions"
+        if not came:
+            raise
+        do = f"evaluate it first: calibrant evaluate {Path(path).name} --json OUT"
+        do = do if came.endswith("predictions") else error.do
+        raise FileError(str(path), expected=error.expected, came=came, do=do) from cause
 
 
 def parse_gates(fail_on: str | Iterable[str] = (), require: str | Iterable[str] = ()) -> list[Gate]:
