@@ -141,3 +141,15 @@ def test_strict_refuses_arrays_that_fit_nothing(run_here, files):
     refused = run_here("compare", f"a={files}/odd.npz", f"b={files}/poor.npz", *FAST, "--strict")
     assert refused.code == 2
     assert "stuff" in refused.err
+
+
+def test_gates_bring_their_scores_and_equivalents_want_a_pool(run_here, expect_refusal, files):
+    names = [f"good={files}/good.npz", f"poor={files}/poor.npz"]
+    done = run_here(
+        "compare", *names, *FAST, "--fail-on", "good worse than poor by top_k(k=2)", "--require", "good best", "-q"
+    )
+    assert done.code == 0, done.err
+    kept = run_here("compare", *names, *FAST, "--fail-on", "good: ece > 0.9", "--json", "-")
+    assert kept.code == 0, kept.err
+    assert "ece" in json.loads(kept.out)["results"][0]["metrics"]
+    expect_refusal(run_here, ["compare", *names, "--require", "good: dee > 2"], ["--pool"])

@@ -474,13 +474,13 @@ def test_what_does_not_fit_is_refused_in_one_line(rows, options, said):
 
 
 def test_groups_of_many_units_say_what_the_units_say(monkeypatch):
-    """Random groups keep the variance of a mean; what is left is the noise of 200 groups for 4000 rows."""
+    """Random groups keep the variance of a mean; what is left is the noise of 1000 groups for 4000 rows."""
     from calibrant.comparison import paired as module
 
     rows = rows_of(4000, models=2, scores=("nll",))
     rows["nll"]["m1"] = rows["nll"]["m0"] + 0.02 + 0.5 * np.random.default_rng(0).normal(size=4000)
     one = paired(rows, seed=1).pairs[0]
-    monkeypatch.setattr(module, "MOST_UNITS", 200)
+    monkeypatch.setattr(module, "MOST_UNITS", 1000)
     two = paired(rows, seed=1).pairs[0]
     assert two.difference == pytest.approx(one.difference, abs=1e-12)
     assert two.n == one.n == 4000

@@ -134,6 +134,12 @@ def test_scores_that_there_are_not(three, scores):
         cal.compare(three, scores)
 
 
+def test_the_usual_scores_stand_beside_others(three):
+    found = cal.compare(three, "default,ece", resamples=100)
+    assert list(found.comparison.ranks) == ["cll", "nll", "brier_ts", "brier", "accuracy", "ece"]
+    assert cal.compare(three, ["default", "cll,ece"], resamples=100).comparison == found.comparison
+
+
 def test_a_score_that_a_model_cannot_give_is_refused(three):
     with pytest.raises(NotApplicable, match="member"):
         cal.compare(three, "cll,mutual_information")

@@ -79,6 +79,7 @@ def command(
     form = check_format(form)
     gates = gating.parsed(fail_on, require, of=("Threshold", "Versus", "Best"))
     check_outputs(json=json_path, html=html_path)
+    wanted = _scores(scores, gates, pool)
     given = named_files(models, columns, by_member, strict)
     how: dict[str, Any] = {
         "rank_by": rank_by, "baseline": baseline, "temperature": temperature, "repeats": repeats, "draws": draws,
@@ -88,7 +89,7 @@ def command(
     how["pool"] = _pool(pool, given, columns)
     how["clean"] = named_files(clean, columns, by_member, strict) if clean else None
     with progress_bar(quiet) as progress:
-        evaluation = compare(given, _scores(scores, gates), progress=progress, **how)
+        evaluation = compare(given, wanted, progress=progress, **how)
     gating.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
     if strict and evaluation.warnings:
         codes = ", ".join(dict.fromkeys(note.code for note in evaluation.warnings))
@@ -96,16 +97,18 @@ def command(
         raise typer.Exit(1)
 
 
-def _scores(named: list[str] | None, gates: list[Any]) -> list[str] | None:
+def _scores(named: list[str] | None, gates: list[Any], pool: str | None) -> list[str] | None:
     """The scores that were named, and those that gates speak of; None for the usual ones."""
-    from calibrant.evaluation.compared_models import names_of
-    from calibrant.evaluation.comparing import CLASSES
+    from calibrant.errors import UsageError
 
-    asked = [gate.spec for gate in gates if gate.spec not in (None, "dee")]
+    asked = [gate.spec for gate in gates if gate.spec is not None]
+    if "dee" in asked and pool is None:
+        came, do = "got none", "name the members that equivalents are counted in"
+        raise UsageError("gate of dee", expected="a --pool beside it", came=came, do=do)
+    more = [spec for spec in asked if spec != "dee"]
     if named is None:
-        more = [spec for spec in asked if spec not in CLASSES]
-        return [*CLASSES, *more] if more else None
-    return [*(names_of(",".join(named)) or ()), *asked]
+        return ["default", *more] if more else None
+    return [*named, *more]
 
 
 def named_files(arguments: list[str], columns: Any, by_member: bool = False, strict: bool = False) -> dict[str, Any]:

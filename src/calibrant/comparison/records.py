@@ -85,7 +85,7 @@ class Pair(Record):
     @property
     def better(self) -> str | None:
         """The model that is better beyond chance, if one is."""
-        if not self.different or self.difference == 0.0:
+        if not self.different or self.difference == 0.0 or math.isnan(self.difference):
             return None
         ahead = (self.difference > 0.0) == better_when_higher(self.score)
         return self.first if ahead else self.second

@@ -191,7 +191,7 @@ def names_of(scores: Any) -> tuple[str, ...] | None:
     if not isinstance(scores, str) and (isinstance(scores, KINDS) or not isinstance(scores, Iterable)):
         came = f"got {type(scores).__name__}"
         raise UsageError("compare", expected="all models in the first argument, then scores", came=came, do=BY_NAME)
-    named = registry.split(scores) if isinstance(scores, str) else list(scores)
+    named = [part for text in ([scores] if isinstance(scores, str) else scores) for part in registry.split(str(text))]
     if not named:
         raise UsageError("scores", expected="at least one score", came="got none", do="leave it out for the usual ones")
     return tuple(dict.fromkeys(score_name(text) for text in named))

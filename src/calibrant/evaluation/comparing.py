@@ -24,6 +24,8 @@ from calibrant.registry.estimate import Estimate
 CLL, BRIER_TS = "cll", "brier_ts"
 CALIBRATED = (CLL, BRIER_TS)
 """Scores at the best temperature, which are no metrics of the registry: they need rows to fit it on."""
+USUAL = "default"
+"""What stands for the usual scores of the task, beside others."""
 CLASSES = (CLL, "nll", BRIER_TS, "brier", "accuracy")
 NUMBERS = ("nll", "crps", "dss", "mse")
 Models = Mapping[str, InMemory]
@@ -49,7 +51,7 @@ class Asked:
 
 def score_name(text: str) -> str:
     """One score in its canonical form."""
-    if text.strip() in CALIBRATED:
+    if text.strip() in (*CALIBRATED, USUAL):
         return text.strip()
     name = text.partition("(")[0].strip()
     if name not in registry.metrics():
@@ -77,7 +79,9 @@ class Scored:
     ) -> None:
         self.models, self.asked, self.clean, self.progress = models, asked, clean, progress
         self.first = next(iter(models.values()))
-        self.scores = asked.scores or self._usual()
+        named = asked.scores or (USUAL,)
+        usual = self._usual() if USUAL in named else ()
+        self.scores = tuple(dict.fromkeys(s for name in named for s in (usual if name == USUAL else (name,))))
         self.rank_by = asked.rank_by or (CLL if CLL in self.scores else self.scores[0])
         if self.rank_by not in self.scores:
             self.scores = (*self.scores, self.rank_by)
