@@ -181,17 +181,22 @@ def shifted_tables(comparison: Comparison) -> list[Table]:
     keys = [key for key in ("clean", "same") if any(not math.isnan(getattr(c, key)) for c in comparison.shifted)]
     before = shifted_means(comparison, "log_likelihood")
     after = {key: (shifted_means(comparison, key), shifted_means(comparison, f"temperature_{key}")) for key in keys}
+    types = {s: len({cell.shift for cell in comparison.shifted if cell.severity == s}) for s in before}
+    alike = len(set(types.values())) == 1
     rows = []
-    for severity, plain_nll in before.items():
-        types = {cell.shift for cell in comparison.shifted if cell.severity == severity}
-        for place, name in enumerate(plain_nll, 1):
-            row = [f"{severity:g}", f"{place} {name}", str(len(types)), _marked(plain_nll, name)]
+    for severity, likelihoods in before.items():
+        for place, name in enumerate(likelihoods, 1):
+            row = [f"{severity:g}", f"{place} {name}", *([str(types[severity])] * (not alike))]
+            row.append(_marked(likelihoods, name))
             for means, temperatures in after.values():
                 row += [_marked(means[severity], name), _temperature(temperatures[severity][name])]
             rows.append(tuple(row))
-    heads = ["severity", "model", "types", "NLL", *(h for key in keys for h in (f"NLL (T {key})", f"T {key}"))]
+    heads = ["severity", "model", *(["types"] * (not alike)), "NLL"]
+    heads += [head for key in keys for head in (f"NLL (T {key})", f"T {key}")]
     breaks = frozenset(range(len(comparison.ranking), len(rows), len(comparison.ranking)))
-    title = "Under shift, the mean over types; * the best (Ovadia 2019; Ashukha 2020)"
+    count = next(iter(types.values()))
+    over = f"of {count} type{'s' * (count != 1)}" if alike else "over types"
+    title = f"Under shift, the mean {over}; * the best (Ovadia 2019; Ashukha 2020)"
     return [Table(title, tuple(heads), tuple(rows), left=0, breaks=breaks, names=1)]
 
 
@@ -235,7 +240,8 @@ def _summary_tables(summary: Summary, level: float) -> list[Table]:
         row = [str(place), item.model, f"{item.mean_rank:.2f}", number(item.mean_value), str(item.best), sure]
         rows.append(row + [f"{item.equivalent:.1f}" if item.equivalents else ""] * worth)
     said = "" if math.isnan(summary.friedman) else f" · Friedman p {p_value(summary.friedman)}"
-    which = f"the {len(summary.models)} models that all of them have"
+    count = len(summary.models)
+    which = f"the {count} models that all of them have" if summary.left_out else f"{count} models"
     title = f"Over {len(summary.datasets)} data sets, {which}, by {named(summary.rank_by)}{said}"
     return [_numbered(title, heads, rows), *_summary_pairs(summary, level)]
 
@@ -256,7 +262,7 @@ def _summary_pairs(summary: Summary, level: float) -> list[Table]:
         row += [number(pair.difference), span(pair.low, pair.high), f"{pair.wins}:{pair.losses}"]
         row += [f"{pair.wins_beyond_chance}:{pair.losses_beyond_chance}"]
         rows.append(row + [p_value(pair.wilcoxon)] * tested)
-    title = f"Mean differences on these data sets{_negative(summary.rank_by)}; sure: beyond chance"
+    title = f"Mean differences on these data sets{_negative(summary.rank_by)}"
     return [_numbered(title, heads, rows, JOINT)]
 
 

@@ -89,10 +89,12 @@ def _than_baseline(comparison: Comparison, baseline: str) -> list[str]:
         other = pair.second if pair.first == baseline else pair.first
         kind = {other: "better", baseline: "worse"}.get(pair.better or "", "not told from it")
         found.setdefault(kind, []).append(other)
+    order = numbers_of(comparison)
+    found = {kind: sorted(names, key=lambda name: order[name]) for kind, names in found.items()}
     firsts, _ = _split(comparison.ranking)
     if not found:
         return [f"{firsts[0]} is first by {score}; of it there are no paired differences"]
-    parts = [f"{listed(found[k])} {'is' if len(found[k]) == 1 else 'are'} {k}"
+    parts = [f"{listed(found[k], 'and')} {'is' if len(found[k]) == 1 else 'are'} {k}"
              for k in ("better", "worse", "not told from it") if k in found]  # fmt: skip
     return [f"than the baseline {baseline}, by {score}: {'; '.join(parts)}"]
 
@@ -215,4 +217,6 @@ def comparison_legend(evaluation: Evaluation) -> list[str]:
     told = [pair for item in shown for pair in _ranking_pairs(item) if not math.isnan(pair.p_holm)]
     if not comparison.datasets and any(pair.better is None for pair in told):
         out.append("not told: no difference beyond chance after Holm's correction")
+    if comparison.summary is not None and comparison.summary.pairs:
+        out.append("wins: data sets in which the first is better, and in which the second; sure: beyond chance")
     return out

@@ -46,8 +46,8 @@ class Table:
 def text(table: Table, width: int = 80) -> str:
     """Columns in plain text, at most `width` wide: the names give way; what still does not fit stands below."""
     cells = [_plain_row(row, table.names) for row in (table.heads, *table.rows)]
-    widths = [max(_columns(row[k]) for row in cells) for k in range(len(table.heads))]
-    body = [max([6, *(_columns(row[k]) for row in cells[1:])]) for k in range(len(table.heads))]
+    widths = [max(columns_of(row[k]) for row in cells) for k in range(len(table.heads))]
+    body = [max([6, *(columns_of(row[k]) for row in cells[1:])]) for k in range(len(table.heads))]
     others = [k for k in range(len(widths)) if k != table.names]
     while _taken(widths, others) + FEWEST > width and any(widths[k] > body[k] for k in others):
         widest = max(others, key=lambda k: widths[k] - body[k])
@@ -74,7 +74,7 @@ def _blocks(table: Table, widths: list[int], width: int) -> list[list[int]]:
     lead, rest = every[: table.names + 1], every[table.names + 1 :]
     if FEWEST + _taken(widths, [k for k in every if k != table.names]) <= width or len(rest) < 2:
         return [every]
-    start = _taken(widths, lead[:-1]) + min(widths[table.names], ENOUGH)
+    start = _taken(widths, lead[:-1]) + max(FEWEST, min(widths[table.names], ENOUGH))
     blocks: list[list[int]] = [[]]
     for k in rest:
         if blocks[-1] and start + _taken(widths, [*blocks[-1], k]) > width:
@@ -91,8 +91,8 @@ def _block(table: Table, cells: list[tuple[str, ...]], widths: list[int], column
     for place, row in enumerate(cells):
         aligned = []
         for k in columns:
-            cell = _elide(row[k], fitted[k], table.joint) if k == table.names else _fit(row[k], fitted[k]).rstrip()
-            blank = " " * (fitted[k] - _columns(cell))
+            cell = elide(row[k], fitted[k], table.joint) if k == table.names else _fit(row[k], fitted[k]).rstrip()
+            blank = " " * (fitted[k] - columns_of(cell))
             aligned.append(cell + blank if table.is_text(k) else blank + cell)
         lines += [""] * (place - 1 in table.breaks)
         lines.append("  ".join(aligned).rstrip())
@@ -101,41 +101,41 @@ def _block(table: Table, cells: list[tuple[str, ...]], widths: list[int], column
     return lines
 
 
-def _columns(cell: str) -> int:
+def columns_of(cell: str) -> int:
     """Terminal columns that a text takes: wide East Asian characters take two, combining marks none."""
     return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in cell)
 
 
 def _fit(cell: str, width: int) -> str:
-    if _columns(cell) <= width:
-        return cell + " " * (width - _columns(cell))
+    if columns_of(cell) <= width:
+        return cell + " " * (width - columns_of(cell))
     kept = _start(cell, width - 1)
-    return kept + "…" + " " * (width - 1 - _columns(kept))
+    return kept + "…" + " " * (width - 1 - columns_of(kept))
 
 
 def _start(cell: str, width: int) -> str:
     """The beginning of a text, at most so wide."""
     kept, taken = [], 0
     for c in cell:
-        taken += _columns(c)
+        taken += columns_of(c)
         if taken > width:
             break
         kept.append(c)
     return "".join(kept)
 
 
-def _elide(cell: str, width: int, joint: str = "") -> str:
+def elide(cell: str, width: int, joint: str = "") -> str:
     """A text without its middle, at most so wide: names differ at their ends. Both sides of a joint keep theirs."""
-    if _columns(cell) <= width:
+    if columns_of(cell) <= width:
         return cell
     one, found, other = cell.partition(joint) if joint else (cell, "", "")
     room = width - len(joint)
     if found and room >= 8:
         half = room // 2
-        first = min(_columns(one), max(half, room - _columns(other)))
-        return _elide(one, first) + joint + _elide(other, room - first)
+        first = min(columns_of(one), max(half, room - columns_of(other)))
+        return elide(one, first) + joint + elide(other, room - first)
     end = _start(cell[::-1], (width - 1) * 2 // 5)[::-1]
-    return _start(cell, width - 1 - _columns(end)) + "…" + end
+    return _start(cell, width - 1 - columns_of(end)) + "…" + end
 
 
 def escape_markdown(text: str) -> str:

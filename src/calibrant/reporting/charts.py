@@ -6,10 +6,10 @@ import html
 import itertools
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from calibrant.errors import plain
+from calibrant.evaluation.rendering import columns_of, elide
 
 CHARACTER, LINE = 6.6, 14.0
 """Width and height of a line of text at 12 px, in which most letters are narrower than this."""
@@ -69,11 +69,6 @@ def spread(places: Sequence[float], apart: float, low: float, high: float) -> li
 
 
 # ------------------------------------------------------------------------------------------------ names
-def columns_of(text: str) -> int:
-    """Characters that a text is as wide as."""
-    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
-
-
 def lines_of(name: str, most: int = MOST_CHARACTERS) -> list[str]:
     """A name in one line or two, broken behind a blank, an underline or a slash; of a longer one the middle is left out."""
     name = plain(name)
@@ -89,11 +84,7 @@ def lines_of(name: str, most: int = MOST_CHARACTERS) -> list[str]:
 
 def shortened(name: str, most: int = MOST_CHARACTERS) -> str:
     """A name without its middle where it is too long."""
-    name = plain(name)
-    if columns_of(name) <= most:
-        return name
-    half = (most if columns_of(name) < 2 * len(name) else most // 2) - 1
-    return f"{name[: half - half // 2]}…{name[-(half // 2) :]}"
+    return elide(plain(name), most)
 
 
 def width_of(lines: Sequence[str]) -> float:
