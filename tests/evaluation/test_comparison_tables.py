@@ -304,7 +304,7 @@ def test_marks_are_round_within_and_few(low, length):
 @pytest.mark.parametrize(
     ("low", "high", "shown"),
     [(-0.013, 0.052, ["0.00", "0.02", "0.04"]), (0.08, 0.36, ["0.10", "0.15", "0.20", "0.25", "0.30", "0.35"]),
-     (-1.0, 11.0, ["0.0", "2.5", "5.0", "7.5", "10.0"])],
+     (-2.0, 11.0, ["0.0", "2.5", "5.0", "7.5", "10.0"])],
 )  # fmt: skip
 def test_marks_by_hand(low, high, shown):
     ticks = nice_ticks(low, high)
