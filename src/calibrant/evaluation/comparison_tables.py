@@ -17,7 +17,7 @@ from calibrant.evaluation.comparison_words import (
     p_value,
     shifted_means,
 )
-from calibrant.evaluation.rendering import Table
+from calibrant.evaluation.rendering import Table, elide
 from calibrant.evaluation.result import Evaluation
 from calibrant.evaluation.wording import number, span
 
@@ -158,7 +158,9 @@ def equivalent_tables(comparison: Comparison, level: float) -> list[Table]:
             (k, item.model) for k, item in enumerate(comparison.ranking, 1) if item.model in comparison.equivalents
         ]
         rows = [(str(k), name, *_equivalent_row(comparison.equivalents[name])) for k, name in known]
-        out.append(_numbered(f"Members of {plain(comparison.pool or '')} that are as good (DEE)", heads, rows))
+        out.append(
+            _numbered(f"Members of {elide(plain(comparison.pool or ''), 40)} that are as good (DEE)", heads, rows)
+        )
     for name, items in comparison.equivalent_curves.items():
         shown = [item for item in items if item.members in CURVE_POINTS or item.members == len(items)]
         of_members = tuple((str(item.members), number(item.cll), *_equivalent_row(item)[1:]) for item in shown)

@@ -9,6 +9,7 @@ from calibrant.comparison.datasets import Summary
 from calibrant.comparison.records import Pair, Ranked, ShiftedCll
 from calibrant.comparison.result import Comparison
 from calibrant.errors import plain
+from calibrant.evaluation.rendering import elide
 from calibrant.evaluation.result import Evaluation
 
 CALIBRATED = ("cll", "brier_ts")
@@ -18,7 +19,8 @@ NAMES = {
     "aurc": "AURC", "aac": "AAC", "pit": "PIT", "roc_auc": "AUROC",
 }  # fmt: skip
 """How scores are called in tables and words; others by their spec string."""
-MOST_NAMES = 4
+MOST_NAMES, LONGEST = 4, 60
+"""Names in one line, and the characters of a name in it."""
 
 
 def named(score: str) -> str:
@@ -48,7 +50,15 @@ def comparison_lines(evaluation: Evaluation) -> list[str]:
     else:
         flips = [] if evaluation.flips is None else [evaluation.flips.reading()]
         lines = [*reading(comparison), *flips]
+    long = [name for name in _every_name(comparison) if len(name) > LONGEST]
+    for name in sorted(long, key=len, reverse=True):
+        lines = [line.replace(name, elide(plain(name, len(name)), LONGEST)) for line in lines]
     return [plain(line) for line in lines]
+
+
+def _every_name(comparison: Comparison) -> dict[str, None]:
+    each = (comparison, *comparison.datasets.values())
+    return dict.fromkeys(item.model for known in each for item in known.ranking)
 
 
 def reading(comparison: Comparison) -> list[str]:
@@ -166,11 +176,15 @@ def under_shift(comparison: Comparison) -> list[str]:
 
 
 def _winners(means: dict[float, dict[str, float]]) -> str:
+    """'a is first at severities 0 to 2, b at severity 3'."""
     best = {severity: (best_of(values) or [""])[0] for severity, values in means.items()}
     names = list(dict.fromkeys(name for name in best.values() if name))
     if len(names) == 1 and all(best.values()):
-        return f"{names[0]} is best at every severity"
-    return ", ".join(f"{name} is best at {_severities([s for s in best if best[s] == name], best)}" for name in names)
+        return f"{names[0]} is first at every severity"
+    own = {name: [severity for severity in best if best[severity] == name] for name in names}
+    return ", ".join(
+        f"{name}{' is first' * (k == 0)} at {_severities(own[name], best)}" for k, name in enumerate(names)
+    )
 
 
 def _severities(own: list[float], every: Iterable[float]) -> str:

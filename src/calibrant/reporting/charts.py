@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from calibrant.errors import plain
 from calibrant.evaluation.rendering import columns_of, elide
 
-CHARACTER, LINE = 6.6, 14.0
-"""Width and height of a line of text at 12 px, in which most letters are narrower than this."""
+LINE = 14.0
+"""Height of a line of text at 12 px."""
+NARROW, BROAD = frozenset("ijlftrI.,:;|!'`()[]{} -/"), frozenset("mwMW@%—…")
+WIDTHS = (5.4, 7.8, 8.8, 12.2)
+"""Of narrow and other small letters, of capitals and of broad ones, at 12 px in a wide font."""
 MOST_CHARACTERS = 40
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -89,7 +92,13 @@ def shortened(name: str, most: int = MOST_CHARACTERS) -> str:
 
 def width_of(lines: Sequence[str]) -> float:
     """Pixels that the widest line needs."""
-    return CHARACTER * max(map(columns_of, lines), default=0)
+    return max((sum(map(_width, line)) for line in lines), default=0.0)
+
+
+def _width(c: str) -> float:
+    if c in BROAD or columns_of(c) > 1:
+        return WIDTHS[3]
+    return WIDTHS[0] if c in NARROW else WIDTHS[2] if c.isupper() else WIDTHS[1]
 
 
 def text_at(lines: Sequence[str], x: float, y: float, anchor: str = "end") -> str:

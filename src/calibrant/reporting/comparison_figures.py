@@ -41,7 +41,7 @@ def comparison_section(evaluation: Evaluation) -> str:
         return ""
     lines = "".join(f"<p>{html.escape(line)}.</p>" for line in comparison_lines(evaluation))
     first, *others = (rendering.as_html(table) for table in comparison_tables(evaluation))
-    legend = f"<p class='note'>{' '.join(f'{html.escape(line)}.' for line in comparison_legend(evaluation))}</p>"
+    legend = f"<p class='note'>{' · '.join(map(html.escape, comparison_legend(evaluation)))}</p>"
     figures = "" if comparison.datasets else _before_after(comparison) + _pairs(comparison) + _curves(comparison)
     source = f"<p class='note'>{html.escape(ASHUKHA)}</p>"
     body = lines + first + legend + _notes(evaluation) + figures + "".join(others) + source
