@@ -100,7 +100,13 @@ def test_other_formats_have_the_pairs(run_here, files, form):
     assert done.code == 0, done.err
     if form == "csv":
         rows = list(csv.DictReader(io.StringIO(done.out)))
-        assert {row["metric"] for row in rows if row["by"] == "pair"} >= {"cll", "nll"}
+        pairs = {row["metric"]: row for row in rows if row["kind"] == "pair"}
+        assert set(pairs) >= {"cll", "nll"}
+        assert float(pairs["cll"]["p_holm"]) == float(pairs["cll"]["p_value"])
+        assert pairs["cll"]["better"] == "a"
+        models = [row for row in rows if row["kind"] == "model" and row["metric"] == "cll"]
+        assert [(row["input"], row["rank"], row["n"]) for row in models] == [("a", "1", "300"), ("b", "2", "300")]
+        assert all(float(row["temperature"]) > 0 for row in models)
     else:
         assert "Ranked by CLL" in done.out
 

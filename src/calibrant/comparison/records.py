@@ -100,6 +100,17 @@ class Pair(Record):
         """As plain data, with the model that is better."""
         return super().to_json() | {"better": self.better}
 
+    def __str__(self) -> str:
+        said = f"{plain(self.first, 60)} − {plain(self.second, 60)} by {self.score}: {_short(self.difference)}"
+        said += _ends(self.low, self.high)
+        if math.isnan(self.p_holm):
+            return said
+        chance = "< 0.001" if self.p_holm < 0.001 else f"{self.p_holm:.4f}"
+        verdict = "not told apart" if self.better is None else f"{plain(self.better, 60)} is better"
+        return f"{said}, p {chance} after Holm: {verdict}"
+
+    __repr__ = __str__
+
 
 @dataclass(frozen=True)
 class Ranked(Record):
@@ -116,6 +127,13 @@ class Ranked(Record):
     rank_high: int
     best: float
     """Share of resampled test sets in which it is the best: the probability of being best."""
+
+    def __str__(self) -> str:
+        spread = f" ({self.rank_low}–{self.rank_high})" if self.rank_low != self.rank_high else ""
+        best = "" if math.isnan(self.best) else f", best in {self.best:.3f} of resampled test sets"
+        return f"{self.rank}{spread} {plain(self.model, 60)}: {_short(self.value)}{_ends(self.low, self.high)}{best}"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -138,6 +156,20 @@ class Equivalent(Record):
     """The interval goes on below 1."""
     high_censored: bool = False
     """The interval goes on above the size of the pool."""
+
+    def shown(self) -> tuple[str, str]:
+        """The value and its interval in words, < 1 and > K where they are censored; nothing where undefined."""
+        sign = {"below": "< ", "above": "> "}.get(self.censored, "")
+        value = f"{sign}{self.value:.1f}" if math.isfinite(self.value) else ""
+        low, high = f"{'< ' * self.low_censored}{self.low:.1f}", f"{'> ' * self.high_censored}{self.high:.1f}"
+        return value, f"{low} to {high}" if math.isfinite(self.low) and math.isfinite(self.high) else ""
+
+    def __str__(self) -> str:
+        value, ends = self.shown()
+        members = f"{self.members} member{'s' * (self.members != 1)}"
+        return f"{members}: as good as {value or UNDEFINED} of the pool" + (f" ({ends})" if ends else "")
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -234,3 +266,12 @@ class CllCurve:
 
 def _plain(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def _short(value: float) -> str:
+    """Four digits that count."""
+    return f"{value:.4f}" if value == 0.0 or 1e-3 <= abs(value) < 1e5 else f"{value:.3g}"
+
+
+def _ends(low: float, high: float) -> str:
+    return f" ({_short(low)} to {_short(high)})" if math.isfinite(low) or math.isfinite(high) else ""

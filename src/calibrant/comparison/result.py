@@ -93,6 +93,12 @@ class Comparison:
         ranking, pairs = ([item.to_json() for item in items] for items in (self.ranking, self.pairs))
         return {"ranking": ranking, "pairs": pairs, "comparison": rest}
 
+    def __str__(self) -> str:
+        over = f", over {len(self.datasets)} data sets" if self.datasets else ""
+        return "\n".join([f"Ranked by {self.rank_by}{over}", *map(str, self.ranking)])
+
+    __repr__ = __str__
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Comparison:
         """What `to_json` wrote, among the other parts of an evaluation."""

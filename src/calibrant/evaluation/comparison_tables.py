@@ -1,23 +1,33 @@
-"""Comparisons as tables and words."""
+"""Comparisons as tables. Models are numbered by the ranking, and pairs are told by these numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from calibrant.comparison.datasets import Summary
-from calibrant.comparison.records import Equivalent, Pair, Ranked, better_when_higher
+from calibrant.comparison.datasets import PairSummary, Summary
+from calibrant.comparison.records import Equivalent, MeanEquivalent, Pair, Ranked, better_when_higher
 from calibrant.comparison.result import Comparison
 from calibrant.errors import plain
-from calibrant.evaluation.rendering import Table
+from calibrant.evaluation.comparison_words import (
+    CALIBRATED,
+    best_of,
+    named,
+    numbers_of,
+    p_value,
+    shifted_means,
+)
+from calibrant.evaluation.rendering import Table, elide
 from calibrant.evaluation.result import Evaluation
 from calibrant.evaluation.wording import number, span
 
-NAMES = {"cll": "CLL", "nll": "NLL", "brier": "Brier", "brier_ts": "Brier (ts)", "accuracy": "accuracy"}
 BEFORE_AFTER = ("accuracy", "nll", "cll", "brier", "brier_ts")
 MOST_MODELS = 6
 """Up to which every pair is shown; beyond it those with the best model and those of neighbouring ranks."""
 CURVE_POINTS = (1, 2, 3, 5, 10, 20, 50, 100)
+JOINT = " − "
+BEST = "* "
+"""Before the best value of each severity."""
 
 
 def comparison_tables(evaluation: Evaluation) -> list[Table]:
@@ -28,37 +38,40 @@ def comparison_tables(evaluation: Evaluation) -> list[Table]:
         return []
     if comparison.datasets:
         return _over_data_sets(comparison, level)
-    out = [ranking_table(comparison, level), *before_after_table(comparison), *pair_tables(comparison, level, units)]
+    out = [ranking_table(comparison, level), *score_tables(comparison), *pair_tables(comparison, level, units)]
     out += [*equivalent_tables(comparison, level), *shifted_tables(comparison)]
     return [*out, *([] if evaluation.flips is None else [evaluation.flips.table()])]
+
+
+def _numbered(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], joint: str = "") -> Table:
+    """A table whose first column is the number of a model or of a pair, the second its name."""
+    return Table(title, ("#", *heads), tuple(map(tuple, rows)), left=0, names=1, joint=joint)
 
 
 # --------------------------------------------------------------------------------------------- ranking
 def ranking_table(comparison: Comparison, level: float) -> Table:
     """One row a model, the best first."""
-    heads = ["model", _named(comparison.rank_by), f"{100 * level:g} % interval", "rank", "P(best)"]
-    temperatures = comparison.best_temperature if comparison.rank_by in ("cll", "brier_ts") else {}
+    heads = ["model", named(comparison.rank_by), f"{100 * level:g} % interval", "rank", "P(best)"]
+    temperatures = comparison.best_temperature if comparison.rank_by in CALIBRATED else {}
     heads += ["T"] * bool(temperatures)
     rows = []
-    for item in comparison.ranking:
-        row = [item.model, number(item.value), span(item.low, item.high), _ranks(item), _probability(item.best)]
-        row += [f"{temperatures[item.model]:.3f}"] if temperatures else []
-        rows.append(tuple(row))
-    return Table(f"Ranked by {_named(comparison.rank_by)} · {_how(comparison)}", tuple(heads), tuple(rows))
+    for place, item in enumerate(comparison.ranking, 1):
+        row = [str(place), item.model, number(item.value), span(item.low, item.high), _ranks(item)]
+        row.append("" if math.isnan(item.best) else f"{item.best:.3f}")
+        rows.append(row + ([f"{temperatures[item.model]:.3f}"] if temperatures else []))
+    pooled = len({cell.severity for cell in comparison.shifted}) > 1
+    title = f"Ranked by {named(comparison.rank_by)}{', all severities pooled' * pooled} · {_how(comparison)}"
+    return _numbered(title, heads, rows)
 
 
 def _how(comparison: Comparison) -> str:
     """Where the temperatures are from."""
-    if comparison.rank_by not in ("cll", "brier_ts"):
+    if comparison.rank_by not in CALIBRATED:
         return "higher is better" if better_when_higher(comparison.rank_by) else "lower is better"
     if comparison.temperature == "clean":
         return "temperature of clean rows"
     splits = comparison.splits
     return f"T from the other half, {splits.get('repeats', 0)} times (seed {splits.get('seed', 0)})"
-
-
-def _named(score: str) -> str:
-    return NAMES.get(score, score)
 
 
 def _ranks(item: Ranked) -> str:
@@ -67,31 +80,24 @@ def _ranks(item: Ranked) -> str:
     return f"{item.rank} ({item.rank_low}–{item.rank_high})"
 
 
-def _probability(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.3f}"
-
-
-def before_after_table(comparison: Comparison) -> list[Table]:
-    """Error, NLL and Brier score before and after temperature, side by side (Ashukha et al. 2020, table 1)."""
-    shown = [score for score in BEFORE_AFTER if score in comparison.ranks]
-    extra = [score for score in comparison.ranks if score not in BEFORE_AFTER]
-    if not {"nll", "cll"} <= set(shown) and not {"brier", "brier_ts"} <= set(shown) and not extra:
+def score_tables(comparison: Comparison) -> list[Table]:
+    """All scores; of classes error, NLL and Brier before and after temperature (Ashukha et al. 2020, table 1)."""
+    if set(comparison.ranks) <= {comparison.rank_by}:
         return []
-    heads = ("model", *(_column(score) for score in (*shown, *extra)))
+    shown = [score for score in BEFORE_AFTER if score in comparison.ranks]
+    shown += [score for score in comparison.ranks if score not in BEFORE_AFTER]
     places = {score: {item.model: item for item in ranked} for score, ranked in comparison.ranks.items()}
     rows = [
-        (item.model, *(_cell(score, places[score][item.model]) for score in (*shown, *extra)))
-        for item in comparison.ranking
+        (str(place), item.model, *(_score(score, places[score][item.model]) for score in shown))
+        for place, item in enumerate(comparison.ranking, 1)
     ]
-    title = "Before and after temperature (ts); in brackets the rank by each"
-    return [Table(title, heads, tuple(rows))]
+    both = {"nll", "cll"} <= set(shown) or {"brier", "brier_ts"} <= set(shown)
+    title = f"{'Before and after temperature (ts)' if both else 'All scores'}; in brackets the rank by each"
+    heads = ["model", *({"accuracy": "error %", "cll": "NLL (ts)"}.get(score, named(score)) for score in shown)]
+    return [_numbered(title, heads, rows)]
 
 
-def _column(score: str) -> str:
-    return {"accuracy": "error %", "cll": "NLL (ts)"}.get(score, _named(score))
-
-
-def _cell(score: str, item: Ranked) -> str:
+def _score(score: str, item: Ranked) -> str:
     value = {"accuracy": 100.0 * (1.0 - item.value), "cll": -item.value}.get(score, item.value)
     shown = f"{value:.2f}" if score == "accuracy" else number(value)
     return f"{shown} ({item.rank})"
@@ -103,80 +109,70 @@ def pair_tables(comparison: Comparison, level: float, units: str | None = None) 
     of_score = [pair for pair in comparison.pairs if pair.score == comparison.rank_by]
     if not of_score:
         return []
-    shown = shown_pairs(comparison)
-    heads = ("first − second", "difference", f"{100 * level:g} % interval", "p (Holm)", "better")
-    rows = tuple(_pair_row(pair) for pair in shown)
+    shown, numbers = shown_pairs(comparison), numbers_of(comparison)
+    rows = [_pair_row(pair, numbers) for pair in shown]
     left = len(of_score) - len(shown)
     more = f" · {left} more in the JSON" if left else ""
     what = f"units of {units}" if units else "rows"
-    title = f"Paired differences of {_named(comparison.rank_by)} · {of_score[0].n} {what}{more}"
-    return [Table(title, heads, rows)]
+    title = f"Paired differences of {named(comparison.rank_by)}{_negative(comparison.rank_by)} · {of_score[0].n} {what}"
+    heads = ("first − second", "difference", f"{100 * level:g} % interval", "p (Holm)", "better")
+    return [_numbered(title + more, heads, rows, JOINT)]
+
+
+def _negative(score: str) -> str:
+    """What a difference of losses must be told with."""
+    return "" if better_when_higher(score) else " (negative: the first is better)"
 
 
 def shown_pairs(comparison: Comparison) -> list[Pair]:
     """Pairs by the ranking score in the order of ranks, the better one first; of many models those read first."""
     pairs = [pair for pair in comparison.pairs if pair.score == comparison.rank_by]
-    order = {item.model: k for k, item in enumerate(comparison.ranking)}
+    order = numbers_of(comparison)
     turned = [pair if order[pair.first] < order[pair.second] else pair.turned() for pair in pairs]
     if comparison.baseline is not None:
-        turned = pairs
+        turned = [pair if pair.second == comparison.baseline else pair.turned() for pair in pairs]
     elif len(order) > MOST_MODELS:
-        turned = [pair for pair in turned if order[pair.first] == 0 or order[pair.second] - order[pair.first] == 1]
+        turned = [pair for pair in turned if order[pair.first] == 1 or order[pair.second] - order[pair.first] == 1]
     return sorted(turned, key=lambda pair: (order[pair.first], order[pair.second]))
 
 
-def _pair_row(pair: Pair) -> tuple[str, ...]:
-    ends = span(pair.low, pair.high)
-    known = "" if math.isnan(pair.p_holm) else "not told"
-    verdict = {pair.first: "first", pair.second: "second"}.get(pair.better or "", known)
+def _pair_row(pair: Pair, numbers: dict[str, int]) -> tuple[str, ...]:
+    verdict = "" if math.isnan(pair.p_holm) else "not told"
     return (
-        f"{short(pair.first)} − {short(pair.second)}",
+        f"{numbers[pair.first]}{JOINT}{numbers[pair.second]}",
+        f"{pair.first}{JOINT}{pair.second}",
         number(pair.difference),
-        ends,
-        _p(pair.p_holm),
-        verdict,
+        span(pair.low, pair.high),
+        p_value(pair.p_holm),
+        verdict if pair.better is None else str(numbers[pair.better]),
     )
-
-
-def short(name: str, most: int = 12) -> str:
-    """A name that fits twice into a line, without its middle: both ends tell names apart."""
-    name = plain(name)
-    return name if len(name) <= most else f"{name[: most - most // 3 - 1]}…{name[-(most // 3) :]}"
-
-
-def _p(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.4f}"
 
 
 # -------------------------------------------------------------------------------------------- equivalents
 def equivalent_tables(comparison: Comparison, level: float) -> list[Table]:
     """What every model is worth in members of the pool, and by its own number of members."""
-    out = []
+    out, percent = [], f"{100 * level:g} % interval"
     if comparison.equivalents:
-        heads = ("model", "members", "equivalent", f"{100 * level:g} % interval", "mean ± std")
-        rows = tuple((name, *_equivalent_row(item)) for name, item in comparison.equivalents.items())
-        out.append(Table(f"Members of {plain(comparison.pool or '')} that are as good (DEE)", heads, rows))
+        heads = ("model", "members", "equivalent", percent, "mean ± std")
+        known = [
+            (k, item.model) for k, item in enumerate(comparison.ranking, 1) if item.model in comparison.equivalents
+        ]
+        rows = [(str(k), name, *_equivalent_row(comparison.equivalents[name])) for k, name in known]
+        out.append(
+            _numbered(f"Members of {elide(plain(comparison.pool or ''), 40)} that are as good (DEE)", heads, rows)
+        )
     for name, items in comparison.equivalent_curves.items():
         shown = [item for item in items if item.members in CURVE_POINTS or item.members == len(items)]
-        rows = tuple((str(item.members), number(item.cll), *_equivalent_row(item)[1:]) for item in shown)
-        heads = ("members", "CLL", "equivalent", f"{100 * level:g} % interval", "mean ± std")
-        out.append(Table(f"{name}: equivalent of its first members", heads, rows))
+        of_members = tuple((str(item.members), number(item.cll), *_equivalent_row(item)[1:]) for item in shown)
+        columns = ("members", "CLL", "equivalent", percent, "mean ± std")
+        out.append(Table(f"{name}: equivalent of its first members", columns, of_members))
     return out
 
 
 def _equivalent_row(item: Equivalent) -> tuple[str, ...]:
-    sign = {"below": "< ", "above": "> "}.get(item.censored, "")
-    value = f"{sign}{item.value:.1f}" if math.isfinite(item.value) else ""
-    low = f"{'< ' * item.low_censored}{item.low:.1f}"
-    high = f"{'> ' * item.high_censored}{item.high:.1f}"
-    known = math.isfinite(item.low) and math.isfinite(item.high)
+    value, interval = item.shown()
     ends = math.isfinite(item.lower) and math.isfinite(item.upper)
-    return (
-        str(item.members),
-        value,
-        f"{low} to {high}" if known else "",
-        f"{item.lower:.1f} to {item.upper:.1f}" if ends else "",
-    )
+    return str(item.members), value, interval, f"{item.lower:.1f} to {item.upper:.1f}" if ends else ""
 
 
 # --------------------------------------------------------------------------------------------------- shift
@@ -184,123 +180,99 @@ def shifted_tables(comparison: Comparison) -> list[Table]:
     """By severity, the mean over types of shift: likelihood before, and after temperature of clean and of same rows."""
     if not comparison.shifted:
         return []
+    keys = [key for key in ("clean", "same") if any(not math.isnan(getattr(c, key)) for c in comparison.shifted)]
+    before = shifted_means(comparison, "log_likelihood")
+    after = {key: (shifted_means(comparison, key), shifted_means(comparison, f"temperature_{key}")) for key in keys}
+    types = {s: len({cell.shift for cell in comparison.shifted if cell.severity == s}) for s in before}
+    alike = len(set(types.values())) == 1
     rows = []
-    for severity in sorted({cell.severity for cell in comparison.shifted}):
-        for ranked in comparison.ranking:
-            cells = [c for c in comparison.shifted if c.severity == severity and c.model == ranked.model]
-            means = [_mean(getattr(c, key) for c in cells) for key in ("log_likelihood", "clean", "same")]
-            shown = ("" if math.isnan(value) else number(-value) for value in means)
-            rows.append((f"{severity:g} {ranked.model}", str(len(cells)), *shown))
-    heads = ("severity, model", "types", "NLL", "T of clean rows", "T of same rows")
-    breaks = frozenset(range(0, len(rows), len(comparison.ranking)))
-    title = "Under shift: NLL before, and after a temperature (Ovadia 2019; Ashukha 2020)"
-    return [Table(title, heads, tuple(rows), breaks=breaks - {0})]
+    for severity, likelihoods in before.items():
+        for place, name in enumerate(likelihoods, 1):
+            row = [f"{severity:g}", f"{place} {name}", *([str(types[severity])] * (not alike))]
+            row.append(_marked(likelihoods, name))
+            for means, temperatures in after.values():
+                row += [_marked(means[severity], name), _temperature(temperatures[severity][name])]
+            rows.append(tuple(row))
+    heads = ["severity", "model", *(["types"] * (not alike)), "NLL"]
+    heads += [head for key in keys for head in (f"NLL (T {key})", f"T {key}")]
+    breaks = frozenset(range(len(comparison.ranking), len(rows), len(comparison.ranking)))
+    count = next(iter(types.values()))
+    over = f"of {count} type{'s' * (count != 1)}" if alike else "over types"
+    title = f"Under shift, the mean {over}; * the best (Ovadia 2019; Ashukha 2020)"
+    return [Table(title, tuple(heads), tuple(rows), left=0, breaks=breaks, names=1)]
 
 
-def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found)
+def _marked(values: dict[str, float], name: str) -> str:
+    """The loss of a model, marked where it is the best of several."""
+    if math.isnan(values[name]):
+        return ""
+    return BEST * (len(values) > 1 and name in best_of(values)) + number(-values[name])
+
+
+def _temperature(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.3f}"
 
 
 # ------------------------------------------------------------------------------------------ many data sets
 def _over_data_sets(comparison: Comparison, level: float) -> list[Table]:
     out = [] if comparison.summary is None else _summary_tables(comparison.summary, level)
     for name, items in comparison.mean_equivalents.items():
-        shown = [item for item in items if item.members in CURVE_POINTS or item is items[-1]]
-        rows = tuple(
-            (
-                str(x.members),
-                f"{x.value:.1f}",
-                f"{x.lower:.1f} to {x.upper:.1f}",
-                str(x.datasets),
-                f"{x.below}, {x.above}",
-            )
-            for x in shown
-        )
+        rows = tuple(_mean_row(x) for x in items if x.members in CURVE_POINTS or x is items[-1])
         heads = ("members", "mean equivalent", "mean ± std", "data sets", "below, above")
         out.append(Table(f"{name}: equivalent of its first members, mean over data sets", heads, rows))
     for name, each in comparison.datasets.items():
         table = ranking_table(each, level)
-        out.append(Table(f"{name} · {table.title}", table.heads, table.rows))
+        rows = tuple(row[1:] for row in table.rows)  # numbers are those of all data sets
+        out.append(Table(f"{name} · {table.title}", table.heads[1:], rows))
     return out
+
+
+def _mean_row(x: MeanEquivalent) -> tuple[str, ...]:
+    spread = f"{x.lower:.1f} to {x.upper:.1f}" if math.isfinite(x.lower + x.upper) else ""
+    return str(x.members), f"{x.value:.1f}", spread, str(x.datasets), f"{x.below}, {x.above}"
 
 
 def _summary_tables(summary: Summary, level: float) -> list[Table]:
     """Models and pairs over all data sets."""
-    count = len(summary.datasets)
     worth = any(item.equivalents for item in summary.models)
-    heads = ["model", "mean rank", f"mean {_named(summary.rank_by)}", "best in", "beyond chance"] + ["DEE"] * worth
+    heads = ["model", "mean rank", f"mean {named(summary.rank_by)}", "best in", "beyond chance"] + ["DEE"] * worth
     rows = []
-    for item in summary.models:
+    for place, item in enumerate(summary.models, 1):
         sure = "" if item.best_beyond_chance is None else str(item.best_beyond_chance)
-        row = [item.model, f"{item.mean_rank:.2f}", number(item.mean_value), str(item.best), sure]
-        rows.append(tuple(row + [f"{item.equivalent:.1f}" if item.equivalents else ""] * worth))
-    said = "" if math.isnan(summary.friedman) else f" · Friedman p {_p(summary.friedman)}"
-    models = Table(f"Over {count} data sets, by {_named(summary.rank_by)}{said}", tuple(heads), tuple(rows))
-    tested = any(math.isfinite(pair.wilcoxon) for pair in summary.pairs)
-    heads = ["first − second", "mean difference", f"{100 * level:g} % interval", "wins", "beyond chance"]
-    heads += ["Wilcoxon p"] * tested
-    rows = []
-    for pair in summary.pairs:
-        row = [f"{pair.first} − {pair.second}", number(pair.difference), span(pair.low, pair.high)]
-        row += [f"{pair.wins}:{pair.losses}", f"{pair.wins_beyond_chance}:{pair.losses_beyond_chance}"]
-        rows.append(tuple(row + [_p(pair.wilcoxon)] * tested))
-    return [models, *([Table("Mean differences on these data sets", tuple(heads), tuple(rows))] if rows else [])]
+        row = [str(place), item.model, f"{item.mean_rank:.2f}", number(item.mean_value), str(item.best), sure]
+        rows.append(row + [f"{item.equivalent:.1f}" if item.equivalents else ""] * worth)
+    said = "" if math.isnan(summary.friedman) else f" · Friedman p {p_value(summary.friedman)}"
+    count = len(summary.models)
+    which = f"the {count} models that all of them have" if summary.left_out else f"{count} models"
+    title = f"Over {len(summary.datasets)} data sets, {which}, by {named(summary.rank_by)}{said}"
+    return [_numbered(title, heads, rows), *_summary_pairs(summary, level)]
 
 
-# ---------------------------------------------------------------------------------------------------- words
-def comparison_lines(evaluation: Evaluation) -> list[str]:
-    """What a comparison says, in words; nothing where there is none."""
-    comparison = evaluation.comparison
-    if comparison is None or comparison.datasets or len(comparison.ranking) < 2:
+def _summary_pairs(summary: Summary, level: float) -> list[Table]:
+    """Mean differences, the better model first."""
+    if not summary.pairs:
         return []
-    flips = [] if evaluation.flips is None else [evaluation.flips.reading()]
-    return [plain(line) for line in (*reading(comparison), *flips)]
+    tested = any(math.isfinite(pair.wilcoxon) for pair in summary.pairs)
+    heads = ["first − second", "difference", f"{100 * level:g} % interval", "wins", "sure wins"]
+    heads += ["Wilcoxon p"] * tested
+    numbers = {item.model: place for place, item in enumerate(summary.models, 1)}
+    rows = []
+    for pair in sorted(
+        (_turned(pair, numbers) for pair in summary.pairs), key=lambda p: (numbers[p.first], numbers[p.second])
+    ):
+        row = [f"{numbers[pair.first]}{JOINT}{numbers[pair.second]}", f"{pair.first}{JOINT}{pair.second}"]
+        row += [number(pair.difference), span(pair.low, pair.high), f"{pair.wins}:{pair.losses}"]
+        row += [f"{pair.wins_beyond_chance}:{pair.losses_beyond_chance}"]
+        rows.append(row + [p_value(pair.wilcoxon)] * tested)
+    title = f"Mean differences on these data sets{_negative(summary.rank_by)}"
+    return [_numbered(title, heads, rows, JOINT)]
 
 
-def reading(comparison: Comparison) -> list[str]:
-    """Who is the best, whom these rows do not tell from it, and which scores would have it otherwise."""
-    best = comparison.ranking[0]
-    pairs = [pair for pair in comparison.pairs if pair.score == comparison.rank_by]
-    beaten = {pair.first if pair.better == pair.second else pair.second for pair in pairs if pair.better == best.model}
-    others = [item.model for item in comparison.ranking[1:]]
-    close = [name for name in others if name not in beaten]
-    score = _named(comparison.rank_by)
-    out = []
-    if not pairs:
-        out.append(f"{best.model} is first by {score}; of it there are no paired differences")
-    elif not close:
-        out.append(f"{best.model} is the best by {score}, beyond chance")
-    else:
-        said = f"{best.model} is first by {score}, but these rows do not tell it from {_listed(close)}"
-        out.append(said if comparison.baseline is None else f"{best.model} is first by {score}")
-    return [*out, *_other_orders(comparison)]
-
-
-def _other_orders(comparison: Comparison) -> list[str]:
-    """Scores that put the models into another order."""
-    own = [item.model for item in comparison.ranking]
-    out = []
-    for score, ranked in comparison.ranks.items():
-        order = [item.model for item in ranked]
-        if score != comparison.rank_by and order != own:
-            moved = [name for name in order if order.index(name) != own.index(name)]
-            out.append(f"{_named(score)} ({len(moved)} models elsewhere, {order[0]} first)")
-    return [f"other orders than by {_named(comparison.rank_by)}: {'; '.join(out)}"] if out else []
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-
-
-def comparison_rows(comparison: Comparison) -> list[tuple[object, ...]]:
-    """All pairs as rows of a table of values: of the first model, in the group of the second."""
-    return [
-        (pair.first, "pair", pair.second, pair.score, *_known(pair.difference, pair.low, pair.high), pair.level,
-         "bootstrap-t", pair.n, "", "", *_known(pair.p_value, pair.detectable, pair.p_holm))
-        for pair in comparison.pairs
-    ]  # fmt: skip
-
-
-def _known(*values: float) -> tuple[object, ...]:
-    return tuple("" if math.isnan(value) else value for value in values)
+def _turned(pair: PairSummary, numbers: dict[str, int]) -> PairSummary:
+    """The pair with the better model first."""
+    if numbers[pair.first] < numbers[pair.second]:
+        return pair
+    return PairSummary(
+        pair.second, pair.first, pair.losses, pair.wins, pair.losses_beyond_chance, pair.wins_beyond_chance,
+        -pair.difference, -pair.high, -pair.low, pair.level, pair.wilcoxon,
+    )  # fmt: skip

@@ -109,7 +109,7 @@ class RankFlips:
         return f"{said} differ in {pairs} of {math.comb(len(self.models), 2)} pairs"
 
     def __str__(self) -> str:
-        return f"{text(self.table(), 110)}\n\n{self.reading()}"
+        return f"{text(self.table())}\n\n{self.reading()}"
 
     __repr__ = __str__
 

@@ -14,14 +14,18 @@ LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "−": "$-$",
-    "↓": r"$\downarrow$", "↑": r"$\uparrow$", "·": r"$\cdot$",
+    "↓": r"$\downarrow$", "↑": r"$\uparrow$", "·": r"$\cdot$", "…": r"\dots{}", "–": "--", "±": r"$\pm$",
+    "≤": r"$\le$",
 }  # fmt: skip
+FEWEST, ENOUGH = 8, 24
+"""Columns that names have at least, and those that they need not give up for a table in one block."""
+LONGEST = 1 << 16
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A title, column heads and rows of text; `left` columns at the start are text, the others numbers."""
+    """A title, column heads and rows of text; `left` columns at the start and that of names are text, not numbers."""
 
     title: str
     heads: tuple[str, ...]
@@ -29,45 +33,109 @@ class Table:
     left: int = 1
     breaks: frozenset[int] = frozenset()
     """Rows that a new kind of rows begins with."""
+    names: int = 0
+    """The column that tells rows apart: where a line is too narrow it gives way, without the middle of its text."""
+    joint: str = ""
+    """What stands between two names of one cell of that column: each of them then gives way for itself."""
+
+    def is_text(self, column: int) -> bool:
+        """Whether a column is text, which begins at the left."""
+        return column < self.left or column == self.names
 
 
 def text(table: Table, width: int = 80) -> str:
-    """Columns in plain text, at most `width` wide: the first column gives way."""
-    cells = [tuple(plain(cell) for cell in row) for row in (table.heads, *table.rows)]
-    widths = [max(_columns(row[k]) for row in cells) for k in range(len(table.heads))]
-    body = [max([6, *(_columns(row[k]) for row in cells[1:])]) for k in range(len(table.heads))]
-    while 8 + sum(w + 2 for w in widths[1:]) > width and any(w > b for w, b in zip(widths[1:], body[1:], strict=True)):
-        widest = max(range(1, len(widths)), key=lambda k: widths[k] - body[k])
+    """Columns in plain text, at most `width` wide: the names give way; what still does not fit stands below."""
+    cells = [_plain_row(row, table.names) for row in (table.heads, *table.rows)]
+    widths = [max(columns_of(row[k]) for row in cells) for k in range(len(table.heads))]
+    body = [max([6, *(columns_of(row[k]) for row in cells[1:])]) for k in range(len(table.heads))]
+    others = [k for k in range(len(widths)) if k != table.names]
+    while _taken(widths, others) + FEWEST > width and any(widths[k] > body[k] for k in others):
+        widest = max(others, key=lambda k: widths[k] - body[k])
         widths[widest] -= 1
-    widths[0] = max(8, min(widths[0], width - sum(w + 2 for w in widths[1:])))
     lines = [_fit(plain(table.title), width).rstrip()] if table.title else []
-    for place, row in enumerate(cells):
-        aligned = [_fit(row[0], widths[0])]
-        for k in range(1, len(row)):
-            cell = _fit(row[k], widths[k]).rstrip()
-            blank = " " * (widths[k] - _columns(cell))
-            aligned.append(cell + blank if k < table.left else blank + cell)
-        lines += [""] * (place - 1 in table.breaks)
-        lines.append("  ".join(aligned).rstrip())
-        if place == 0:
-            lines.append("  ".join("─" * w for w in widths))
+    for place, columns in enumerate(_blocks(table, widths, width)):
+        lines += [""] * (place > 0)
+        lines += _block(table, cells, widths, columns, width)
     return "\n".join(lines)
 
 
-def _columns(cell: str) -> int:
+def _plain_row(row: tuple[str, ...], names: int) -> tuple[str, ...]:
+    """Without control characters; a long name keeps its end."""
+    return tuple(plain(cell, LONGEST if k == names else 600) for k, cell in enumerate(row))
+
+
+def _taken(widths: list[int], columns: list[int]) -> int:
+    return sum(widths[k] + 2 for k in columns)
+
+
+def _blocks(table: Table, widths: list[int], width: int) -> list[list[int]]:
+    """Which columns stand beside each other: all, or as many as fit, the first ones up to the names in every block."""
+    every = list(range(len(widths)))
+    lead, rest = every[: table.names + 1], every[table.names + 1 :]
+    if FEWEST + _taken(widths, [k for k in every if k != table.names]) <= width or len(rest) < 2:
+        return [every]
+    start = _taken(widths, lead[:-1]) + max(FEWEST, min(widths[table.names], ENOUGH))
+    blocks: list[list[int]] = [[]]
+    for k in rest:
+        if blocks[-1] and start + _taken(widths, [*blocks[-1], k]) > width:
+            blocks.append([])
+        blocks[-1].append(k)
+    return [lead + block for block in blocks]
+
+
+def _block(table: Table, cells: list[tuple[str, ...]], widths: list[int], columns: list[int], width: int) -> list[str]:
+    """The lines of some of the columns."""
+    room = width - _taken(widths, [k for k in columns if k != table.names])
+    fitted = {k: widths[k] for k in columns} | {table.names: max(FEWEST, min(widths[table.names], room))}
+    lines = []
+    for place, row in enumerate(cells):
+        aligned = []
+        for k in columns:
+            cell = elide(row[k], fitted[k], table.joint) if k == table.names else _fit(row[k], fitted[k]).rstrip()
+            blank = " " * (fitted[k] - columns_of(cell))
+            aligned.append(cell + blank if table.is_text(k) else blank + cell)
+        lines += [""] * (place - 1 in table.breaks)
+        lines.append("  ".join(aligned).rstrip())
+        if place == 0:
+            lines.append("  ".join("─" * fitted[k] for k in columns))
+    return lines
+
+
+def columns_of(cell: str) -> int:
     """Terminal columns that a text takes: wide East Asian characters take two, combining marks none."""
     return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in cell)
 
 
 def _fit(cell: str, width: int) -> str:
-    if _columns(cell) <= width:
-        return cell + " " * (width - _columns(cell))
-    kept = ""
+    if columns_of(cell) <= width:
+        return cell + " " * (width - columns_of(cell))
+    kept = _start(cell, width - 1)
+    return kept + "…" + " " * (width - 1 - columns_of(kept))
+
+
+def _start(cell: str, width: int) -> str:
+    """The beginning of a text, at most so wide."""
+    kept, taken = [], 0
     for c in cell:
-        if _columns(kept + c) > width - 1:
+        taken += columns_of(c)
+        if taken > width:
             break
-        kept += c
-    return kept + "…" + " " * (width - 1 - _columns(kept))
+        kept.append(c)
+    return "".join(kept)
+
+
+def elide(cell: str, width: int, joint: str = "") -> str:
+    """A text without its middle, at most so wide: names differ at their ends. Both sides of a joint keep theirs."""
+    if columns_of(cell) <= width:
+        return cell
+    one, found, other = cell.partition(joint) if joint else (cell, "", "")
+    room = width - len(joint)
+    if found and room >= 8:
+        half = room // 2
+        first = min(columns_of(one), max(half, room - columns_of(other)))
+        return elide(one, first) + joint + elide(other, room - first)
+    end = _start(cell[::-1], (width - 1) * 2 // 5)[::-1]
+    return _start(cell, width - 1 - columns_of(end)) + "…" + end
 
 
 def escape_markdown(text: str) -> str:
@@ -80,7 +148,7 @@ def markdown(table: Table) -> str:
     """A pipe table; signs that Markdown or HTML would read are escaped."""
     lines = [f"**{escape_markdown(table.title)}**", ""] if table.title else []
     lines.append("| " + " | ".join(map(escape_markdown, table.heads)) + " |")
-    lines.append("|" + "|".join([" --- ", *([" ---: "] * (len(table.heads) - 1))]) + "|")
+    lines.append("|" + "|".join(" --- " if k == table.names else " ---: " for k in range(len(table.heads))) + "|")
     lines += ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in table.rows]
     return "\n".join(lines)
 
@@ -108,7 +176,7 @@ def latex(table: Table) -> str:
 
     lines = [
         f"% {plain(table.title)}",
-        rf"\begin{{tabular}}{{l{'r' * (len(table.heads) - 1)}}}",
+        rf"\begin{{tabular}}{{{''.join('l' if k == table.names else 'r' for k in range(len(table.heads)))}}}",
         r"\toprule",
     ]
     lines += [" & ".join(map(escape, table.heads)) + r" \\", r"\midrule"]
@@ -122,9 +190,7 @@ def as_html(table: Table) -> str:
     """A table element; every text is escaped."""
 
     def cells(row: tuple[str, ...], tag: str) -> str:
-        first = f'<th scope="{"col" if tag == "th" else "row"}">{html.escape(plain(row[0]))}</th>'
-        scope = ' scope="col"' if tag == "th" else ""
-        return first + "".join(f"<{tag}{scope}>{html.escape(plain(cell))}</{tag}>" for cell in row[1:])
+        return "".join(_html_cell(cell, tag, k == table.names) for k, cell in enumerate(row))
 
     body = "".join(
         "</tbody><tbody>" * (place in table.breaks) + f"<tr>{cells(row, 'td')}</tr>"
@@ -132,3 +198,13 @@ def as_html(table: Table) -> str:
     )
     caption = f"<caption>{html.escape(plain(table.title))}</caption>" if table.title else ""
     return f"<table>{caption}<thead><tr>{cells(table.heads, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_cell(cell: str, tag: str, name: bool) -> str:
+    """One cell; names are heads of their rows and may be broken after an underline or a slash."""
+    shown = html.escape(plain(cell))
+    if name:
+        shown = shown.replace("_", "_<wbr>").replace("/", "/<wbr>")
+    if tag == "th":
+        return f'<th class="name" scope="col">{shown}</th>' if name else f'<th scope="col">{shown}</th>'
+    return f'<th scope="row">{shown}</th>' if name else f"<td>{shown}</td>"

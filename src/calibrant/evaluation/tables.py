@@ -10,7 +10,10 @@ from calibrant.errors import plain
 from calibrant.evaluation import rendering
 from calibrant.evaluation.check_tables import CHECK_HEADS, check_rows, check_tables, pass_tables, temperature_lines
 from calibrant.evaluation.choosing import by_default
-from calibrant.evaluation.comparison_tables import comparison_lines, comparison_rows, comparison_tables
+from calibrant.evaluation.comparison_tables import comparison_tables
+from calibrant.evaluation.comparison_values import HEADS as COMPARISON_HEADS
+from calibrant.evaluation.comparison_values import comparison_rows
+from calibrant.evaluation.comparison_words import comparison_legend, comparison_lines
 from calibrant.evaluation.improvement_tables import gain_rows, reading
 from calibrant.evaluation.ladder_tables import ladder_lines, links_table
 from calibrant.evaluation.recalibration_tables import recalibration_tables
@@ -215,26 +218,31 @@ def _skipped(result: Result) -> str:
 def as_text(evaluation: Evaluation, width: int = 80) -> str:
     """All tables, what was skipped and the notes, in plain text."""
     parts = [rendering.text(table, width) for table in tables(evaluation)]
-    lines = [line for said in remarks(evaluation) for line in textwrap.wrap(said, width, subsequent_indent="  ")]
-    return "\n\n".join([*parts, "\n".join(lines)] if lines else parts)
+    for said in (comparison_legend(evaluation), remarks(evaluation)):
+        lines = [line for each in said for line in textwrap.wrap(each, width, subsequent_indent="  ")]
+        parts += ["\n".join(lines)] if lines else []
+    return "\n\n".join(parts)
 
 
 def as_markdown(evaluation: Evaluation) -> str:
     """The same in Markdown."""
     parts = [rendering.markdown(table) for table in tables(evaluation)]
-    return "\n\n".join([*parts, *(rendering.escape_markdown(said) for said in remarks(evaluation))])
+    lines = [*comparison_legend(evaluation), *remarks(evaluation)]
+    return "\n\n".join([*parts, *map(rendering.escape_markdown, lines)])
 
 
 def as_latex(evaluation: Evaluation) -> str:
     """The same in LaTeX; remarks are comments."""
     parts = [rendering.latex(table) for table in tables(evaluation)]
-    return "\n\n".join([*parts, *(f"% {said}" for said in remarks(evaluation))])
+    return "\n\n".join([*parts, *(f"% {said}" for said in (*comparison_legend(evaluation), *remarks(evaluation)))])
 
 
 def as_csv(evaluation: Evaluation) -> str:
     """One row per input, group and metric, with full precision; those of sizes have columns of their own."""
     if any(result.checks for result in evaluation.results):
         return rendering.as_csv(CHECK_HEADS, check_rows(evaluation))
+    if evaluation.comparison is not None:
+        return rendering.as_csv(COMPARISON_HEADS, comparison_rows(evaluation))
     heads: tuple[str, ...] = ("input", "by", "group", "metric", *FIELDS)
     rows: list[tuple[object, ...]] = []
     for result in evaluation.results:
@@ -244,8 +252,6 @@ def as_csv(evaluation: Evaluation) -> str:
             rows += [(*where, spec, *_fields(e)) for spec, e in group.metrics.items()]
     if evaluation.improvement is not None:
         rows += gain_rows(evaluation.improvement)
-    if evaluation.comparison is not None:
-        rows += comparison_rows(evaluation.comparison)
     for summary in evaluation.shift if not _across(evaluation) else ():
         for cell in summary.cells:
             where = (summary.input, "shift,severity", f"{cell.shift} {cell.severity:g}")
@@ -277,7 +283,8 @@ def _spread(curve: Curve, k: int) -> tuple[object, ...]:
 
 def as_html(evaluation: Evaluation) -> str:
     """The same as HTML, without a page around it."""
-    said = "".join(f"<p>{html.escape(line)}</p>" for line in remarks(evaluation))
+    lines = [*comparison_legend(evaluation), *remarks(evaluation)]
+    said = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
     return "".join(rendering.as_html(table) for table in tables(evaluation)) + said
 
 

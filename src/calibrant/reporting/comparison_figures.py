@@ -5,16 +5,33 @@ from __future__ import annotations
 import html
 import math
 
+from calibrant.comparison.facts import ASHUKHA
 from calibrant.comparison.records import CllCurve, Pair
 from calibrant.comparison.result import Comparison
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
-from calibrant.evaluation.comparison_tables import comparison_lines, comparison_tables, shown_pairs
+from calibrant.evaluation.comparison_tables import comparison_tables, shown_pairs
+from calibrant.evaluation.comparison_words import comparison_legend, comparison_lines, named, numbers_of
 from calibrant.evaluation.result import Evaluation
 from calibrant.evaluation.wording import number
+from calibrant.reporting.charts import (
+    LINE,
+    Scale,
+    axis,
+    figure,
+    lines_of,
+    shortened,
+    spread,
+    text_at,
+    tick_label,
+    width_of,
+)
 
-WIDTH, ROW, LEFT, RIGHT = 560, 22, 190, 20
-SOURCE = "Ashukha, Lyzhov, Molchanov & Vetrov (2020), Pitfalls of in-domain uncertainty estimation and ensembling"
+PLOT, GAP, RIGHT, ROW = 420.0, 10.0, 24.0, 24.0
+MOST_NAMED_PAIRS = 20
+"""Up to which pairs of the chart have names; beyond it numbers alone, which the first table explains."""
+MOST_LEVELS = 20
+"""Models that the chart of equivalents names; the table has all."""
 
 
 def comparison_section(evaluation: Evaluation) -> str:
@@ -24,10 +41,17 @@ def comparison_section(evaluation: Evaluation) -> str:
         return ""
     lines = "".join(f"<p>{html.escape(line)}.</p>" for line in comparison_lines(evaluation))
     first, *others = (rendering.as_html(table) for table in comparison_tables(evaluation))
+    legend = f"<p class='note'>{' · '.join(map(html.escape, comparison_legend(evaluation)))}</p>"
     figures = "" if comparison.datasets else _before_after(comparison) + _pairs(comparison) + _curves(comparison)
-    source = f"<p class='note'>{html.escape(SOURCE)}</p>"
-    body = lines + first + figures + "".join(others) + source
+    source = f"<p class='note'>{html.escape(ASHUKHA)}</p>"
+    body = lines + first + legend + _notes(evaluation) + figures + "".join(others) + source
     return f"<section><h2>Which model is best</h2>{body}</section>"
+
+
+def _notes(evaluation: Evaluation) -> str:
+    """What the comparison must not rest on, below its answer."""
+    items = "".join(f"<li>{html.escape(plain(note.message))}</li>" for note in evaluation.warnings)
+    return f"<h3>To be noted</h3><ul class='note'>{items}</ul>" if items else ""
 
 
 # ------------------------------------------------------------------------------------------------ dumbbells
@@ -37,21 +61,24 @@ def _before_after(comparison: Comparison) -> str:
         return ""
     before = {item.model: item.value for item in comparison.ranks["nll"]}
     after = {item.model: -item.value for item in comparison.ranks["cll"]}
-    models = [item.model for item in comparison.ranking if math.isfinite(before[item.model] + after[item.model])]
+    models = [name for name in numbers_of(comparison) if math.isfinite(before[name] + after[name])]
     if not models:
         return ""
-    scale = _Scale([before[m] for m in models] + [after[m] for m in models])
+    numbers = numbers_of(comparison)
+    labels = [lines_of(f"{numbers[name]} {plain(name)}") for name in models]
+    rows, values = _Rows(labels), [before[m] for m in models] + [after[m] for m in models]
+    scale = rows.scale(values)
     marks = []
-    for k, name in enumerate(models):
-        x0, x1, y = scale(before[name]), scale(after[name]), _y(k)
+    for name, label, y in zip(models, labels, rows.middles, strict=True):
+        x0, x1 = scale(before[name]), scale(after[name])
         hint = html.escape(f"{plain(name)}: NLL {number(before[name])}, after temperature {number(after[name])}")
         marks.append(
-            f"<g><title>{hint}</title><line x1='{x0:.1f}' x2='{x1:.1f}' y1='{y}' y2='{y}' stroke='var(--soft)'/>"
-            f"<circle cx='{x0:.1f}' cy='{y}' r='5' fill='var(--paper)' stroke='var(--gap)' stroke-width='2'/>"
-            f"<circle cx='{x1:.1f}' cy='{y}' r='5' fill='var(--bar)'/>{_label(name, y)}</g>"
+            f"<g><title>{hint}</title><line x1='{x0:.1f}' x2='{x1:.1f}' y1='{y:.1f}' y2='{y:.1f}' stroke='var(--soft)'/>"
+            f"<circle cx='{x0:.1f}' cy='{y:.1f}' r='5' fill='var(--paper)' stroke='var(--gap)' stroke-width='2'/>"
+            f"<circle cx='{x1:.1f}' cy='{y:.1f}' r='5' fill='var(--bar)'/>{text_at(label, rows.left - GAP, y)}</g>"
         )
     said = "Negative log-likelihood before (rings) and after temperature (discs); left is better."
-    return _figure(marks, scale, len(models), said)
+    return rows.figure(marks, scale, said)
 
 
 # --------------------------------------------------------------------------------------------------- forest
@@ -60,23 +87,34 @@ def _pairs(comparison: Comparison) -> str:
     pairs = [pair for pair in shown_pairs(comparison) if math.isfinite(pair.low + pair.high)]
     if not pairs:
         return ""
-    scale = _Scale([end for pair in pairs for end in (pair.low, pair.high)] + [0.0])
-    marks = [_interval(pair, scale, _y(k)) for k, pair in enumerate(pairs)]
-    zero, bottom = scale(0.0), ROW * len(pairs) + 8
-    marks.append(f"<line x1='{zero:.1f}' x2='{zero:.1f}' y1='4' y2='{bottom}' stroke='var(--soft)' "
-                 "stroke-dasharray='4 4'/>")  # fmt: skip
-    said = f"Differences of {comparison.rank_by}, first less second, with intervals; dashed: none."
-    return _figure(marks, scale, len(pairs), said)
+    numbers, brief = numbers_of(comparison), len(pairs) > MOST_NAMED_PAIRS
+    labels = [_pair_label(pair, numbers, brief) for pair in pairs]
+    rows = _Rows(labels)
+    scale = rows.scale([end for pair in pairs for end in (pair.low, pair.high)] + [0.0])
+    marks = [
+        _interval(pair, scale, y, text_at(label, rows.left - GAP, y))
+        for pair, label, y in zip(pairs, labels, rows.middles, strict=True)
+    ]
+    said = f"Differences of {named(comparison.rank_by)}, first less second, with intervals; dashed: no difference. "
+    said += "Blue: beyond chance." + " Numbers are those of the first table." * brief
+    return rows.figure(marks, scale, said)
 
 
-def _interval(pair: Pair, scale: _Scale, y: float) -> str:
+def _pair_label(pair: Pair, numbers: dict[str, int], brief: bool) -> list[str]:
+    if brief:
+        return [f"{numbers[pair.first]} − {numbers[pair.second]}"]
+    return [shortened(f"{numbers[pair.first]} {plain(pair.first)}"),
+            shortened(f"− {numbers[pair.second]} {plain(pair.second)}")]  # fmt: skip
+
+
+def _interval(pair: Pair, scale: Scale, y: float, label: str) -> str:
     colour = "var(--bar)" if pair.better else "var(--soft)"
     name = f"{plain(pair.first)} − {plain(pair.second)}"
     hint = html.escape(f"{name}: {number(pair.difference)} ({number(pair.low)} to {number(pair.high)})")
     return (
-        f"<g><title>{hint}</title><line x1='{scale(pair.low):.1f}' x2='{scale(pair.high):.1f}' y1='{y}' y2='{y}' "
-        f"stroke='{colour}' stroke-width='3'/><circle cx='{scale(pair.difference):.1f}' cy='{y}' r='4' "
-        f"fill='{colour}'/>{_label(name, y)}</g>"
+        f"<g><title>{hint}</title><line x1='{scale(pair.low):.1f}' x2='{scale(pair.high):.1f}' y1='{y:.1f}' "
+        f"y2='{y:.1f}' stroke='{colour}' stroke-width='3'/><circle cx='{scale(pair.difference):.1f}' cy='{y:.1f}' r='4' "
+        f"fill='{colour}'/>{label}</g>"
     )
 
 
@@ -86,34 +124,61 @@ def _curves(comparison: Comparison) -> str:
     pool = comparison.curves.get(comparison.pool or "")
     if pool is None or not all(map(math.isfinite, pool.mean)) or len(pool.mean) < 2:
         return ""
-    models = {name: item.cll for name, item in comparison.equivalents.items() if math.isfinite(item.cll)}
-    across = _Scale([1.0, float(len(pool.mean))], 60, WIDTH - 150, room=0.0)
-    up = _Scale([*pool.mean, *models.values()], 210, 10)
+    numbers, known = numbers_of(comparison), comparison.equivalents
+    models = {name: known[name].cll for name in numbers if name in known and math.isfinite(known[name].cll)}
+    named_models = list(models)[:MOST_LEVELS]
+    height = max(200.0, (LINE + 1) * len(named_models))
+    across = Scale([1.0, float(len(pool.mean))], 64.0, 64.0 + PLOT, room=0.0)
+    up = Scale([*pool.mean, *models.values()], height + 10, 10.0)
+    labels = [shortened(f"{numbers[name]} {plain(name)}") for name in named_models]
     path = " ".join(f"{across(k):.1f},{up(value):.1f}" for k, value in zip(pool.k, pool.mean, strict=True))
-    parts = [f"<polyline points='{path}' fill='none' stroke='var(--bar)' stroke-width='2.5'/>", _band(pool, across, up)]
-    for name, value in models.items():
-        y = up(value)
-        parts.append(
-            f"<g><title>{html.escape(plain(name))}: CLL {number(value)}</title><line x1='60' x2='{WIDTH - 150}' "
-            f"y1='{y:.1f}' y2='{y:.1f}' stroke='var(--gap)' stroke-dasharray='3 3'/>"
-            f"<text x='{WIDTH - 146}' y='{y + 4:.1f}'>{html.escape(_short(name, 22))}</text></g>"
-        )
-    ends = (
-        f"<text x='60' y='232' text-anchor='middle'>1</text><text x='{WIDTH - 150}' y='232' "
-        f"text-anchor='middle'>{len(pool.mean)}</text><text x='{(WIDTH - 90) / 2}' y='246' text-anchor='middle'>members "
-        "of the pool</text>"
-        f"<text x='54' y='{up(max(pool.mean)) + 4:.1f}' text-anchor='end'>{number(max(pool.mean))}</text>"
-        f"<text x='54' y='{up(min(pool.mean)) + 4:.1f}' text-anchor='end'>{number(min(pool.mean))}</text>"
-    )
+    body = _frame(across, up, height) + _band(pool, across, up)
+    body += f"<polyline points='{path}' fill='none' stroke='var(--bar)' stroke-width='2.5'/>"
+    places = spread([up(models[name]) for name in named_models], LINE + 1, 10.0, height + 10)
+    lines = [_level(name, value, across, up(value)) for name, value in models.items()]
+    ends = zip(named_models, labels, places, strict=True)
+    lines += [_leader(across.last, up(models[name]), y, label) for name, label, y in ends]
+    more = f" Of {len(models)} models the first {MOST_LEVELS} have names." * (len(models) > MOST_LEVELS)
     label = "Calibrated log-likelihood of the pool by its number of members, and of the models"
-    said = "Where a dashed line meets the curve, so many members of the pool are as good as the model."
+    said = f"{label}. Where a dashed line meets the curve, so many members of the pool are as good as the model.{more}"
+    return figure(body + "".join(lines), across.last + 40 + width_of(labels), height + 50, label, said)
+
+
+def _level(name: str, value: float, across: Scale, y: float) -> str:
+    hint = html.escape(f"{plain(name)}: CLL {number(value)}")
     return (
-        f"<figure><svg viewBox='0 0 {WIDTH} 252' width='{WIDTH}' role='img' aria-label='{label}'>"
-        f"{''.join(parts)}{ends}</svg><figcaption class='note'>{said}</figcaption></figure>"
+        f"<g><title>{hint}</title><line x1='{across.first}' x2='{across.last}' y1='{y:.1f}' y2='{y:.1f}' "
+        "stroke='var(--gap)' stroke-dasharray='3 3'/></g>"
     )
 
 
-def _band(pool: CllCurve, across: _Scale, up: _Scale) -> str:
+def _leader(x: float, y: float, label_y: float, label: str) -> str:
+    """From the end of a line to its label, which may have moved."""
+    line = f"<line x1='{x}' y1='{y:.1f}' x2='{x + 22}' y2='{label_y:.1f}' stroke='var(--soft)' opacity='.6'/>"
+    return line + text_at([label], x + 26, label_y, "start")
+
+
+def _frame(across: Scale, up: Scale, height: float) -> str:
+    """Both axes with round marks."""
+    whole = [k for k in across.ticks(8) if k == int(k)]
+    whole = whole if whole and whole[0] == 1.0 else [1.0, *whole]
+    y = height + 10
+    parts = [f"<text x='{across(k):.1f}' y='{y + 16}' text-anchor='middle'>{k:.0f}</text>" for k in whole]
+    parts.append(
+        f"<text x='{(across.first + across.last) / 2}' y='{y + 34}' text-anchor='middle'>members of the pool</text>"
+    )
+    ticks = up.ticks()
+    for value in ticks:
+        line = f"x1='{across.first}' x2='{across.last}' y1='{up(value):.1f}' y2='{up(value):.1f}'"
+        parts.append(f"<line {line} stroke='var(--line)' opacity='.6'/>")
+        parts.append(
+            f"<text x='{across.first - 6}' y='{up(value) + 4:.1f}' text-anchor='end'>{tick_label(value, ticks)}</text>"
+        )
+    parts.append(f"<line x1='{across.first}' x2='{across.last}' y1='{y}' y2='{y}' stroke='var(--line)'/>")
+    return "".join(parts)
+
+
+def _band(pool: CllCurve, across: Scale, up: Scale) -> str:
     """Mean ± standard deviation over draws of members."""
     if not all(map(math.isfinite, pool.std)):
         return ""
@@ -124,41 +189,18 @@ def _band(pool: CllCurve, across: _Scale, up: _Scale) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------- parts
-class _Scale:
-    """From values to places: the lowest at `first`, the highest at `last`, with a little room at both ends."""
+class _Rows:
+    """A chart with a row for each label: as high as the labels, its left side as wide as they need."""
 
-    def __init__(
-        self, values: list[float], first: float = LEFT, last: float = WIDTH - RIGHT, room: float = 0.04
-    ) -> None:
-        low, high = min(values), max(values)
-        spare = room * (high - low) or (0.0 if high > low else abs(low) * 0.1 or 1.0)
-        self.low, self.high, self.first, self.last = low - spare, high + spare, first, last
+    def __init__(self, labels: list[list[str]]) -> None:
+        self.left = GAP + max(width_of(label) for label in labels) + GAP
+        heights = [max(ROW, LINE * len(label) + 8) for label in labels]
+        self.bottom = sum(heights) + 8
+        self.middles = [4 + sum(heights[:k]) + height / 2 for k, height in enumerate(heights)]
 
-    def __call__(self, value: float) -> float:
-        return self.first + (self.last - self.first) * (value - self.low) / (self.high - self.low)
+    def scale(self, values: list[float]) -> Scale:
+        return Scale(values, self.left, self.left + PLOT)
 
-
-def _y(k: int) -> float:
-    return ROW * k + ROW / 2 + 4
-
-
-def _label(name: str, y: float) -> str:
-    return f"<text x='{LEFT - 10}' y='{y + 4:.1f}' text-anchor='end'>{html.escape(_short(name, 28))}</text>"
-
-
-def _short(name: str, most: int) -> str:
-    name = plain(name)
-    return name if len(name) <= most else name[: most - 1] + "…"
-
-
-def _figure(marks: list[str], scale: _Scale, rows: int, said: str) -> str:
-    height = ROW * rows + 32
-    ends = (
-        f"<text x='{LEFT}' y='{height - 6}'>{number(scale.low)}</text>"
-        f"<text x='{WIDTH - RIGHT}' y='{height - 6}' text-anchor='end'>{number(scale.high)}</text>"
-        f"<line x1='{LEFT}' x2='{WIDTH - RIGHT}' y1='{height - 22}' y2='{height - 22}' stroke='var(--line)'/>"
-    )
-    return (
-        f"<figure><svg viewBox='0 0 {WIDTH} {height}' width='{WIDTH}' role='img' aria-label='{html.escape(said)}'>"
-        f"{''.join(marks)}{ends}</svg><figcaption class='note'>{html.escape(said)}</figcaption></figure>"
-    )
+    def figure(self, marks: list[str], scale: Scale, said: str) -> str:
+        body = axis(scale, self.bottom, 4) + "".join(marks)
+        return figure(body, self.left + PLOT + RIGHT, self.bottom + 24, said, said)

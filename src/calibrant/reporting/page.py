@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from calibrant.comparison.facts import FACTS
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
 from calibrant.evaluation.check_tables import pass_tables
@@ -27,11 +28,12 @@ STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:60rem;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem;overflow-wrap:anywhere}
 table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums;display:block;overflow-x:auto}
-caption{text-align:left;color:var(--soft);padding-bottom:.3rem}
+caption{display:block;position:sticky;left:0;text-align:left;color:var(--soft);padding-bottom:.3rem}
 th,td{padding:.25rem .8rem;border-bottom:1px solid var(--line);text-align:right}
-th:first-child{text-align:left;min-width:8rem;overflow-wrap:anywhere}td{white-space:nowrap}thead th{color:var(--soft);font-weight:600}tbody th{font-weight:500}
+th.name,tbody th{text-align:left;min-width:8rem;overflow-wrap:anywhere}td{white-space:nowrap}thead th{color:var(--soft);font-weight:600}tbody th{font-weight:500}
 tbody+tbody tr:first-child>*{border-top:2px solid var(--soft)}
-svg{max-width:100%;height:auto}text{fill:var(--soft);font:12px system-ui,sans-serif}
+svg{max-width:100%;height:auto}text{fill:var(--soft);font:12px system-ui,sans-serif}figure{margin:1rem 0}
+.wide{overflow-x:auto}.wide svg{max-width:none}li{margin:.3rem 0;overflow-wrap:anywhere}p{overflow-wrap:anywhere}
 .note{color:var(--soft)}details{margin:.5rem 0}dt{font-weight:600;margin-top:.6rem}dd{margin-left:1rem}
 """
 SIZE = 260
@@ -48,7 +50,6 @@ def write_page(evaluation: Evaluation, path: str | Path, title: str = "Calibrant
 def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
     """The page as text."""
     sections = _recalibration(evaluation)
-    sections += comparison_section(evaluation)
     if evaluation.comparison is None:
         sections += "".join(_section(evaluation, result) for result in evaluation.results)
     if evaluation.shift:
@@ -65,7 +66,7 @@ def page(evaluation: Evaluation, title: str = "Calibrant evaluation") -> str:
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none';style-src 'unsafe-inline'\">"
         f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body><main>"
-        f"<h1>{html.escape(title)}</h1>{_notes(evaluation)}{_gates(evaluation)}{sections}{_glossary(evaluation)}{_footer(evaluation)}"
+        f"<h1>{html.escape(title)}</h1>{_opening(evaluation)}{sections}{_glossary(evaluation)}{_footer(evaluation)}"
         "</main></body></html>"
     )
 
@@ -222,6 +223,13 @@ def _mix(curve: Mapping[str, list[float]]) -> Table:
     return Table(title, ("confidence at least", "accuracy", "share of rows"), lines)
 
 
+def _opening(evaluation: Evaluation) -> str:
+    """Notes and gates; of a comparison gates and the answer come first, as its notes may be long."""
+    if evaluation.comparison is None:
+        return _notes(evaluation) + _gates(evaluation)
+    return _gates(evaluation) + comparison_section(evaluation)
+
+
 def _notes(evaluation: Evaluation) -> str:
     return "".join(f"<p class='note'>{html.escape(plain(note.message))}</p>" for note in evaluation.warnings)
 
@@ -247,7 +255,25 @@ def _glossary(evaluation: Evaluation) -> str:
         metric = find(name)
         facts = " ".join(filter(None, (metric.definition, metric.bias, f"Reference: {metric.reference}.")))
         items.append(f"<dt>{html.escape(metric.title)} ({html.escape(name)})</dt><dd>{html.escape(facts)}</dd>")
+    items += [_fact(name) for name in _compared(evaluation)]
     return f"<details><summary>What the metrics mean</summary><dl>{''.join(items)}</dl></details>"
+
+
+def _compared(evaluation: Evaluation) -> list[str]:
+    """Which scores and numbers of a comparison are no metrics."""
+    comparison = evaluation.comparison
+    if comparison is None:
+        return []
+    each = [comparison, *comparison.datasets.values()]
+    scores = {score for item in each for score in (item.rank_by, *item.ranks)}
+    scores |= {"equivalent"} if any(item.equivalents for item in each) else set()
+    return [name for name in FACTS if name in scores]
+
+
+def _fact(name: str) -> str:
+    fact = FACTS[name]
+    said = html.escape(f"{fact.definition} Reference: {fact.reference}.")
+    return f"<dt>{html.escape(fact.title)} ({html.escape(name)})</dt><dd>{said}</dd>"
 
 
 def _footer(evaluation: Evaluation) -> str:
