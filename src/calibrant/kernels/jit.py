@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -22,6 +21,7 @@ import numba
 from numba import njit
 
 from calibrant.errors import UsageError, show, whole_number
+from calibrant.private import private_folder
 
 SERIAL_BELOW = 1 << 20
 """Elements under which starting threads costs more than it saves."""
@@ -35,24 +35,8 @@ def cache_folder() -> str | None:
     """The private folder for compiled kernels, or None where none can be had."""
     sources = sorted(Path(__file__).parent.rglob("*.py"))
     digest = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
-    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(root) / "calibrant" / f"kernels-{digest}"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return str(folder) if _is_private(folder) and os.access(folder, os.W_OK) else None
-    except (OSError, RuntimeError):
-        return None
-
-
-def _is_private(folder: Path) -> bool:
-    """Whether the folder and its parent are ours and closed to other writers."""
-    for path in (folder, folder.parent):
-        info = path.stat()
-        if hasattr(os, "getuid") and info.st_uid != os.getuid():
-            return False
-        if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return False
-    return True
+    folder = private_folder(f"kernels-{digest}")
+    return None if folder is None else str(folder)
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:

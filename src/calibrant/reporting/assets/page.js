@@ -1,0 +1,224 @@
+// Draws the charts of the page when they are seen, and does what its controls say. No number is made here.
+"use strict";
+(() => {
+  const parsed = (element) => JSON.parse(element.textContent);
+  const shared = parsed(document.getElementById("shared"));
+  const charts = shared.charts.map((text) => ({ text, spec: null }));
+  const chartOf = (k) => (charts[k].spec ??= JSON.parse(charts[k].text));
+  const make = (tag, text) => Object.assign(document.createElement(tag), text === undefined ? {} : { textContent: text });
+  const shown = (value) => {
+    if (value === null || value === undefined) return "";
+    if (typeof value !== "number") return String(value);
+    return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4)));
+  };
+
+  // ------------------------------------------------------------------------------------------------ figures
+  const figures = new Map();
+
+  const known = (figure) => {
+    if (!figures.has(figure)) {
+      const data = parsed(document.getElementById(figure.id + "-data"));
+      figures.set(figure, { data, drawn: null, view: null });
+    }
+    return figures.get(figure);
+  };
+  const chosen = (figure) => {
+    const { data } = known(figure);
+    const key = [...figure.querySelectorAll(".controls select")].map((select) => select.value).join("|");
+    return key in data.data ? key : Object.keys(data.data)[0];
+  };
+  const rowsOf = (columns) => {
+    const names = Object.keys(columns);
+    const size = names.length ? columns[names[0]].length : 0;
+    return Array.from({ length: size }, (_, k) => Object.fromEntries(names.map((name) => [name, columns[name][k]])));
+  };
+  const specOf = (figure, colours) => {
+    const { data } = known(figure);
+    let spec = structuredClone(chartOf(data.chart));
+    if (colours) {
+      const text = JSON.stringify(spec).replace(/var\(--([a-z]+)\)/g, (all, name) => colours[name] ?? all);
+      spec = JSON.parse(text);
+      spec.background = colours.paper;
+    }
+    spec.description = data.said;
+    spec.datasets = { ...spec.datasets, rows: rowsOf(data.data[chosen(figure)]) };
+    return spec;
+  };
+
+  const draw = async (figure) => {
+    const state = known(figure);
+    const key = chosen(figure);
+    if (state.drawn === key) return;
+    state.drawn = key;
+    const place = figure.querySelector(".canvas");
+    try {
+      const done = await vegaEmbed(place, specOf(figure), { actions: false, renderer: "svg", ast: false });
+      state.view?.finalize();
+      state.view = done.view;
+      figure.dataset.drawn = key || "yes";
+    } catch (error) {
+      place.replaceChildren(Object.assign(make("p", "This chart could not be drawn; its numbers are below."), { className: "failed" }));
+      figure.dataset.drawn = "failed";
+      console.error(error);
+    }
+  };
+
+  const headed = (figure) => {
+    const { data } = known(figure);
+    const columns = data.data[chosen(figure)];
+    return { columns, names: Object.keys(data.heads).filter((name) => name in columns), heads: data.heads };
+  };
+  const tableOf = (names, heads, rows) => {
+    const table = make("table"), head = make("tr"), body = make("tbody");
+    for (const name of names) head.append(Object.assign(make("th", heads[name]), { scope: "col" }));
+    for (const row of rows) {
+      const line = make("tr");
+      for (const name of names) {
+        const cell = make("td", shown(row[name]));
+        if (typeof row[name] === "string") cell.className = "text";
+        line.append(cell);
+      }
+      body.append(line);
+    }
+    const top = make("thead");
+    top.append(head);
+    table.append(top, body);
+    return table;
+  };
+  const number = (figure) => {
+    const details = figure.querySelector(".numbers");
+    if (!details.open) return;
+    const { columns, names, heads } = headed(figure);
+    const place = Object.assign(make("div"), { className: "scroll", tabIndex: 0 });
+    place.setAttribute("role", "region");
+    place.setAttribute("aria-label", figure.querySelector("h3").textContent + ", numbers");
+    place.append(tableOf(names, heads, rowsOf(columns)));
+    details.querySelector(".scroll")?.remove();
+    details.append(place);
+  };
+
+  // ---------------------------------------------------------------------------------------------- downloads
+  const save = (name, url) => {
+    const link = Object.assign(make("a"), { href: url, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+  };
+  const saveText = (name, text, type) => {
+    const url = URL.createObjectURL(new Blob([text], { type }));
+    save(name, url);
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  };
+  const quoted = (value) => {
+    if (typeof value === "number") return String(value);
+    let text = value === null || value === undefined ? "" : String(value);
+    if (/^\s*[=+\-@\t\r]/.test(text)) text = "'" + text;
+    return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+  };
+  const csvOf = (figure) => {
+    const { columns, names, heads } = headed(figure);
+    const lines = [names.map((name) => quoted(heads[name]))];
+    for (const row of rowsOf(columns)) lines.push(names.map((name) => quoted(row[name])));
+    return lines.map((line) => line.join(",") + "\n").join("");
+  };
+  const fileView = (figure) => {
+    const spec = specOf(figure, shared.light);
+    if (spec.width === "container") spec.width = 560;
+    return new vega.View(vega.parse(vegaLite.compile(spec).spec), { renderer: "none" });
+  };
+  const take = async (figure, form) => {
+    const name = known(figure).data.name;
+    if (form === "csv") return saveText(name + ".csv", csvOf(figure), "text/csv");
+    const view = fileView(figure);
+    if (form === "svg") saveText(name + ".svg", await view.toSVG(), "image/svg+xml");
+    else save(name + ".png", (await view.toCanvas(2)).toDataURL("image/png"));
+    view.finalize();
+  };
+
+  // ------------------------------------------------------------------------------------------------- panels
+  const panels = [...document.querySelectorAll(".panel")];
+  const sections = [...document.querySelectorAll("main section")];
+  const choose = (subject) => {
+    for (const panel of panels) panel.hidden = panel.dataset.subject !== String(subject);
+    for (const section of sections) {
+      const own = [...section.querySelectorAll(".panel")];
+      const empty = own.length > 0 && own.every((panel) => panel.hidden) && ![...section.children].some(
+        (child) => !child.matches(".panel, h2, .lead"));
+      section.hidden = empty;
+      const link = document.querySelector(`nav a[href="#${section.id}"]`);
+      if (link) link.parentElement.hidden = empty;
+    }
+    fill();
+  };
+
+  // --------------------------------------------------------------------------------------------------- rows
+  const list = (block) => {
+    const { heads, rows } = (block.known ??= parsed(block.querySelector("script")));
+    const sliders = [...block.querySelectorAll("input[type=range]")];
+    const kept = rows.filter((row) => sliders.every((slider) => {
+      const value = row[slider.dataset.column];
+      return value === null || value === undefined || value >= Number(slider.value) - 1e-9;
+    }));
+    for (const slider of sliders) slider.parentElement.querySelector("output").textContent = shown(Number(slider.value));
+    block.querySelector(".note").textContent = `${kept.length} of the ${rows.length} worst rows`;
+    const titles = Object.fromEntries(heads);
+    block.querySelector(".scroll").replaceChildren(tableOf(heads.map(([name]) => name), titles, kept));
+  };
+
+  // -------------------------------------------------------------------------------------------------- start
+  const every = [...document.querySelectorAll("figure.chart")];
+  const visible = (element) => element.offsetParent !== null;
+  const waiting = () => every.filter((figure) => visible(figure) && !known(figure).drawn && known(figure).drawn !== "");
+  const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 50));
+  // What is not seen yet is drawn when there is nothing else to do, so that print finds all of it.
+  const fill = () => idle(() => {
+    const next = waiting()[0];
+    if (next) draw(next).then(fill);
+    else document.documentElement.dataset.ready = "yes";
+  });
+  const watch = new IntersectionObserver((entries) => {
+    for (const entry of entries) if (entry.isIntersecting) draw(entry.target);
+  }, { rootMargin: "300px" });
+
+  for (const figure of every) {
+    watch.observe(figure);
+    figure.querySelector(".controls")?.addEventListener("change", () => { draw(figure); number(figure); });
+    figure.querySelector(".numbers").addEventListener("toggle", () => number(figure));
+    for (const button of figure.querySelectorAll("[data-take]"))
+      button.addEventListener("click", () => take(figure, button.dataset.take));
+  }
+  for (const block of document.querySelectorAll(".rows")) {
+    block.addEventListener("input", () => list(block));
+    list(block);
+  }
+  for (const button of document.querySelectorAll("[data-copy]"))
+    button.addEventListener("click", async () => {
+      const text = button.parentElement.querySelector("pre").textContent;
+      try {
+        await navigator.clipboard.writeText(text);
+      } catch {
+        const range = document.createRange();
+        range.selectNodeContents(button.parentElement.querySelector("pre"));
+        getSelection().removeAllRanges();
+        getSelection().addRange(range);
+        document.execCommand("copy");
+      }
+      const before = button.textContent;
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = before; }, 1500);
+    });
+
+  const theme = document.getElementById("theme"), dark = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
+  const labelled = () => theme.setAttribute("aria-pressed", String(isDark()));
+  theme.addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    labelled();
+  });
+  dark.addEventListener("change", labelled);
+  labelled();
+
+  const chooser = document.getElementById("subject");
+  chooser?.addEventListener("change", () => choose(chooser.value));
+  choose(chooser ? chooser.value : 0);
+})();

@@ -1,0 +1,12 @@
+"""Every metric of an input with its interval, and what each means."""
+
+from __future__ import annotations
+
+from calibrant.reporting.document import Section
+from calibrant.reporting.gathering import Gathered
+
+
+def section(gathered: Gathered) -> Section | None:
+    """The section, or None where there is nothing to show."""
+    del gathered
+    return None

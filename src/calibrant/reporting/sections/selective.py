@@ -1,0 +1,12 @@
+"""Rejection and risk against coverage: what is gained by leaving out what the model is not sure of."""
+
+from __future__ import annotations
+
+from calibrant.reporting.document import Section
+from calibrant.reporting.gathering import Gathered
+
+
+def section(gathered: Gathered) -> Section | None:
+    """The section, or None where there is nothing to show."""
+    del gathered
+    return None
