@@ -32,7 +32,7 @@ docs: $(ENV)/ready
 
 $(DEMO_ENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO_ENV)
-	$(DEMO_ENV)/bin/python $(PIP) --editable .
+	$(DEMO_ENV)/bin/python $(PIP) --editable .[report]
 	touch $@
 
 $(ENV)/ready: pyproject.toml constraints.txt

@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from calibrant.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from calibrant.checks.check import Check as Check
     from calibrant.checks.statistics import Statistic as Statistic
@@ -49,8 +51,7 @@ if TYPE_CHECKING:
     from calibrant.recalibration.temperature import TemperatureScaling as TemperatureScaling
     from calibrant.registry import metrics as metrics
     from calibrant.registry.estimate import Estimate as Estimate
-
-__version__ = "0.1.0"
+    from calibrant.reporting.report import report as report
 
 _HOMES = {
     "CalibrantError": "calibrant.errors",
@@ -86,6 +87,7 @@ _HOMES = {
     "rank_flips": "calibrant.evaluation.flips",
     "read": "calibrant.predictions.files.reading",
     "recalibrate": "calibrant.evaluation.recalibrate",
+    "report": "calibrant.reporting.report",
     "scan": "calibrant.predictions.files.stream",
     "score_rows": "calibrant.evaluation.evaluate",
     "write": "calibrant.predictions.files.writing",

@@ -10,18 +10,19 @@ from pathlib import Path
 from calibrant.errors import WriteError, plain
 from calibrant.evaluation.check import check
 from calibrant.evaluation.compare import compare
+from calibrant.evaluation.detect import detect
 from calibrant.evaluation.evaluate import Progress, evaluate
 from calibrant.evaluation.recalibrate import Recalibration, recalibrate
 from calibrant.evaluation.result import Evaluation
 from calibrant.predictions import InMemory
 from calibrant.predictions.files.reading import read
-from calibrant.reporting.page import write_page
+from calibrant.reporting.report import check_ready, report
 
 FOLDER = Path(__file__).parent / "demo_data"
 TITLE = "Calibrant demo: 20 networks on handwritten digits"
-CHECKS = "Calibrant demo: is it what 20 networks expect?"
-MENDED = "Calibrant demo: can 20 networks be mended?"
-COMPARED = "Calibrant demo: are 20 networks better than one?"
+SINGLE, CLEAN, SHIFTED, GLYPHS = (
+    "one network, clean digits", "ensemble, clean digits", "ensemble, shifted digits", "ensemble, no digits",
+)  # fmt: skip
 
 
 def demo_path(name: str) -> Path:
@@ -30,7 +31,8 @@ def demo_path(name: str) -> Path:
 
 
 def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluation | Recalibration], list[Path]]:
-    """Evaluate the test digits, their shifted copies by severity, and the glyphs; check, mend, compare; write all."""
+    """Judge the test digits, their shifted copies and the glyphs; check, detect, mend, compare; write all."""
+    check_ready()
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -40,43 +42,46 @@ def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluati
             came=plain(error.strerror or ""),
             do="choose another with --out",
         ) from error
-    shifted = read(demo_path("shifted"))
+    evaluation = _judged(progress)
+    clean, shifted, glyphs = (read(demo_path(name)) for name in ("test", "shifted", "glyphs"))
+    checks = check({CLEAN: clean, SHIFTED: shifted}, progress=progress)
+    passed = check(shifted.named(SHIFTED), shift=True, progress=progress)
+    detected = detect(clean, glyphs, "mutual_information", progress=progress)
+    held_out = read(demo_path("validation")).named("clean digits, held out")
+    mended = recalibrate(held_out, shifted.named(SHIFTED), units="ids", progress=progress)
+    compared = compare(_models(shifted), units="ids", shift=True, clean=_models(held_out), progress=progress)
+    found = {
+        "evaluation": evaluation,
+        "checks": checks,
+        "checks-shift": passed,
+        "detection": detected,
+        "recalibration": mended.evaluation,
+        "comparison": compared,
+    }
+    files = [item.save(out / f"{name}.json") for name, item in found.items()]
+    files.append(report(found.values(), out / "report.html", title=TITLE))
+    return [evaluation, checks, detected, mended, compared], files
+
+
+def _judged(progress: Progress | None) -> Evaluation:
+    """One network and the ensemble on clean digits, on shifted ones by severity, and on what is none."""
     parts = [
-        evaluate(read(demo_path("test")).member(0).named("one network, clean digits"), progress=progress),
-        evaluate(read(demo_path("test")).named("ensemble, clean digits"), progress=progress),
+        evaluate(read(demo_path("test")).member(0).named(SINGLE), progress=progress),
+        evaluate(read(demo_path("test")).named(CLEAN), progress=progress),
         evaluate(
-            shifted.named("ensemble, shifted digits"),
-            by=("shift", "severity"),
-            units="ids",
+            read(demo_path("shifted")).named(SHIFTED), by=("shift", "severity"), units="ids", shift=True,
             progress=progress,
         ),
-        evaluate(read(demo_path("glyphs")).named("ensemble, no digits"), progress=progress),
-    ]
-    evaluation = Evaluation(
+        evaluate(read(demo_path("glyphs")).named(GLYPHS), progress=progress),
+    ]  # fmt: skip
+    return Evaluation(
         version=parts[0].version,
         settings=parts[2].settings,
         inputs=tuple(item for part in parts for item in part.inputs),
         results=tuple(result for part in parts for result in part.results),
         warnings=tuple(note for part in parts for note in part.warnings),
+        shift=parts[2].shift,
     )
-    digits = {"ensemble, clean digits": read(demo_path("test")), "ensemble, shifted digits": shifted}
-    checks = check(digits, progress=progress)
-    held_out = read(demo_path("validation")).named("clean digits, held out")
-    mended = recalibrate(held_out, shifted.named("ensemble, shifted digits"), units="ids", progress=progress)
-    compared = compare(
-        _models(shifted), units="ids", shift=True, clean=_models(held_out), progress=progress,
-    )  # fmt: skip
-    files = [
-        evaluation.save(out / "evaluation.json"),
-        write_page(evaluation, out / "report.html", TITLE),
-        checks.save(out / "checks.json"),
-        write_page(checks, out / "checks.html", CHECKS),
-        mended.evaluation.save(out / "recalibration.json"),
-        write_page(mended.evaluation, out / "recalibration.html", MENDED),
-        compared.save(out / "comparison.json"),
-        write_page(compared, out / "comparison.html", COMPARED),
-    ]
-    return [evaluation, checks, mended, compared], files
 
 
 def _models(digits: InMemory) -> dict[str, InMemory]:

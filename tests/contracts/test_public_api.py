@@ -13,7 +13,7 @@ read write"""
 
 
 def test_the_public_api_is_small_and_complete():
-    most = 38  # comparing models brings a few functions of its own: cll, cll_curve, compare, lint, …
+    most = 39  # comparing models brings a few functions of its own: cll, cll_curve, compare, lint, …
     assert len(cal.__all__) <= most, "a new public name needs a reason: raise the number with it"
     assert len(set(cal.__all__)) == len(cal.__all__)
     assert set(FACE.split()) <= set(cal.__all__)

@@ -24,6 +24,7 @@ from calibrant.cli import (
     metrics,
     monitor,
     recalibrate,
+    report,
 )
 from calibrant.errors import CalibrantError, plain
 
@@ -44,6 +45,7 @@ app.command("detect")(detect.command)
 app.command("gate")(gate.command)
 app.command("monitor")(monitor.command)
 app.command("describe")(describe.command)
+app.command("report")(report.command)
 app.command("metrics")(metrics.command)
 app.command("demo")(demo.command)
 

@@ -39,6 +39,10 @@ def check_outputs(**paths: str | None) -> None:
     """
     from calibrant.predictions.files.shards import SUFFIXES
 
+    if paths.get("html") is not None:
+        from calibrant.reporting.report import check_ready
+
+        check_ready()
     taken: dict[Path, str] = {}
     for option, path in paths.items():
         if path is None or path == "-":
@@ -75,9 +79,9 @@ def write_outputs(
     if json_path and json_path != "-":
         evaluation.save(json_path)
     if html_path:
-        from calibrant.reporting.page import write_page
+        from calibrant.reporting.report import report
 
-        write_page(evaluation, Path(html_path))
+        report(evaluation, html_path)
     if json_path == "-":
         emit(evaluation.dumps())
     elif not quiet:

@@ -23,6 +23,7 @@ from calibrant.predictions.base import check_rows
 from calibrant.predictions.files.stream import Stream
 from calibrant.registry.accumulators import Mean
 from calibrant.registry.estimate import Settings
+from calibrant.version import __version__
 
 Progress = Callable[[str, float, float], None]
 KINDS = (Classification, Judged, Regression, Detection, Stream)
@@ -280,6 +281,4 @@ def described(item: Input, effective: float | None = None) -> dict[str, object]:
 
 def version() -> str:
     """Of this package."""
-    from calibrant import __version__
-
     return __version__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +49,18 @@ def _cells(figure: Figure, data: Columns, k: int) -> tuple[object, ...]:
     return tuple("" if value is None else value for value in values)
 
 
-def write_figures(document: Document, folder: str | Path, forms: tuple[str, ...] = FORMS) -> list[Path]:
-    """Every figure of a document in every form; names tell the section, the figure and the input."""
+def check_forms(forms: Iterable[str]) -> tuple[str, ...]:
+    """The forms, or an error that lists them."""
+    forms = (forms,) if isinstance(forms, str) else tuple(forms)
     for form in forms:
         if form not in FORMS:
-            raise UsageError(
-                "figures", expected=", ".join(FORMS), came=f"got {show(form)}", do=did_you_mean(form, FORMS)
-            )
+            do = did_you_mean(form, FORMS)
+            raise UsageError("forms", expected=", ".join(FORMS), came=f"got {show(form)}", do=do)
+    return forms
+
+
+def write_figures(document: Document, folder: str | Path, forms: tuple[str, ...] = FORMS) -> list[Path]:
+    """Every figure of a document in every form; names tell the section, the figure and the input."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

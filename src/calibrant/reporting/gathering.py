@@ -41,6 +41,8 @@ class Gathered:
 
     evaluations: tuple[Evaluation, ...]
     subjects: tuple[Subject, ...]
+    rows: bool = True
+    """Whether single rows may be shown."""
 
     @property
     def several(self) -> bool:
@@ -48,11 +50,11 @@ class Gathered:
         return len(self.subjects) > 1
 
 
-def gather(evaluations: Iterable[Evaluation]) -> Gathered:
+def gather(evaluations: Iterable[Evaluation], *, rows: bool = True) -> Gathered:
     """Inputs in the order in which they come; metrics and checks of one input belong together.
 
-    An input is known again by its name, its rows and the SHA-256 of its file. Where two evaluations have its metrics, the
-    one with more of them speaks for it. Models of a comparison are inputs only where something else is known of them.
+    An input is known again by its name, its rows and the SHA-256 of its file. Where two evaluations have its metrics,
+    the one with more of them speaks for it. Models of a comparison are inputs where something else is known of them.
     """
     every = tuple(evaluations)
     subjects: dict[tuple[Any, ...], Subject] = {}
@@ -63,7 +65,7 @@ def gather(evaluations: Iterable[Evaluation]) -> Gathered:
             key = (result.input, own.get("n"), own.get("sha256"))
             before = subjects.get(key, Subject(result.input, own))
             subjects[key] = _with(before, Found(evaluation, result))
-    return Gathered(every, tuple(_distinct(subjects.values())))
+    return Gathered(every, tuple(_distinct(subjects.values())), rows)
 
 
 def _with(subject: Subject, found: Found) -> Subject:

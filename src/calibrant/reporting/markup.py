@@ -28,6 +28,8 @@ from calibrant.reporting.document import (
 )
 from calibrant.reporting.palette import themed
 
+UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+"""What could end a script, or a line of one."""
 LONG = 100_000
 """Characters of text that is there to be copied."""
 
@@ -138,7 +140,8 @@ def _controls(figure: Figure, name: str) -> str:
         )
         hidden = " hidden" * (len(control.options) < 2)
         out.append(
-            f'<label for="{name}-{k}"{hidden}>{escape(control.label)} <select id="{name}-{k}">{options}</select></label>'
+            f'<label for="{name}-{k}"{hidden}>{escape(control.label)} '
+            f'<select id="{name}-{k}">{options}</select></label>'
         )
     return f'<div class="controls">{"".join(out)}</div>' if out else ""
 

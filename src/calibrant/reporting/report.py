@@ -4,24 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+from calibrant.errors import UsageError
+from calibrant.evaluation.gates import load_evaluation
 from calibrant.evaluation.result import Evaluation
 from calibrant.predictions.files.writing import atomic_write
+from calibrant.reporting.bundle import converter
+from calibrant.reporting.charting import altair
 from calibrant.reporting.document import Document
+from calibrant.reporting.figures import FORMS, check_forms, write_figures
 from calibrant.reporting.gathering import gather
 from calibrant.reporting.page import html_page
 from calibrant.reporting.sections import sections
 
-
-def document_of(evaluations: Iterable[Evaluation], title: str = "Calibrant report") -> Document:
-    """What the report shows, before it is a page."""
-    gathered = gather(evaluations)
-    return Document(title, sections(gathered), tuple(subject.name for subject in gathered.subjects))
+TITLE = "Calibrant report"
 
 
-def report(evaluations: Iterable[Evaluation], path: str | Path, *, title: str = "Calibrant report") -> Path:
-    """Write the page, whole or not at all."""
-    path, page = Path(path), html_page(document_of(evaluations, title))
+def report(
+    evaluations: Any,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    figures: str | Path | None = None,
+    forms: Iterable[str] = FORMS,
+    rows: bool = True,
+) -> Path:
+    """Write one page that shows what evaluations hold; nothing is computed. Returns the path of the page.
+
+    evaluations: what `evaluate`, `check`, `compare`, `detect` and `recalibrate` returned, or paths of what they stored,
+    one or several. path: an HTML file that needs no network and nothing beside it. title: what stands above it.
+    figures: a folder for every chart as SVG, PNG and PDF and its numbers as CSV; forms: which of these. rows: whether
+    single rows are shown, with their ids and columns. Needs the extra `report`.
+    """
+    check_ready()
+    wanted = check_forms(forms)
+    document = document_of(evaluations_of(evaluations), title, rows=rows)
+    path, page = Path(path), html_page(document)
     with atomic_write(path) as stream:
         stream.write(page.encode())
+    if figures is not None:
+        write_figures(document, figures, wanted)
     return path
+
+
+def check_ready() -> None:
+    """Refuse before anything is computed where charts cannot be drawn."""
+    altair()
+    converter()
+
+
+def document_of(evaluations: Iterable[Evaluation], title: str | None = None, *, rows: bool = True) -> Document:
+    """What the report shows, before it is a page."""
+    gathered = gather(evaluations, rows=rows)
+    versions = dict.fromkeys(evaluation.version for evaluation in gathered.evaluations)
+    return Document(
+        TITLE if title is None else title,
+        sections(gathered),
+        tuple(subject.name for subject in gathered.subjects),
+        meta={"version": ", ".join(versions)},
+    )
+
+
+def evaluations_of(given: Any) -> list[Evaluation]:
+    """Evaluations, what holds one, and paths of stored ones, one or several."""
+    if isinstance(given, Evaluation):
+        return [given]
+    if isinstance(given, str | Path):
+        return [load_evaluation(given)]
+    if isinstance(getattr(given, "evaluation", None), Evaluation):
+        return [given.evaluation]
+    if isinstance(given, Iterable):
+        found = [evaluation for item in given for evaluation in evaluations_of(item)]
+        if found:
+            return found
+    raise UsageError(
+        "report",
+        expected="evaluations, or paths of stored ones",
+        came="got none" if isinstance(given, Iterable) else f"got {type(given).__name__}",
+        do="give what cal.evaluate, check, compare, detect or recalibrate returned",
+    )

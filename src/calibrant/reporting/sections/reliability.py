@@ -80,7 +80,7 @@ def _filled(curve: Mapping[str, Any]) -> Columns:
 
 @chart
 def reliability_chart() -> Any:
-    """The band, the diagonal, a bar from each point to the diagonal, and the points, as large as their bins are full."""
+    """The band, the diagonal, a bar from each point to it, and the points, as large as their bins are full."""
     alt = altair()
     x = alt.X("confidence:Q", scale=alt.Scale(domain=[0, 1]), axis=share_axis("confidence"))
     y = alt.Y("accuracy:Q", scale=alt.Scale(domain=[0, 1]), axis=share_axis("accuracy"))
@@ -138,7 +138,7 @@ def _counts(subject: Subject) -> Figure | None:
     curve = subject.curves.get("confidence")
     if curve is None or "correct" not in curve:
         return None
-    data = {name: [*curve[name], *curve[name]] for name in ("lower", "upper")}
+    data: dict[str, list[Any]] = {name: [*curve[name], *curve[name]] for name in ("lower", "upper")}
     kinds = ["right"] * len(curve["n"]) + ["wrong"] * len(curve["n"])
     data |= {"rows": [*curve["correct"], *curve["wrong"]], "answer": kinds}
     return Figure(
@@ -162,6 +162,7 @@ def histogram_chart(title: str) -> Any:
     hover = tips(lower="from", upper="to", answer__n="answer", rows__i="rows")
     bars = base().mark_bar(binSpacing=1).encode(
         x=alt.X("lower:Q", bin=alt.Bin(binned=True), axis=alt.Axis(title=title, format=".2~f")), x2="upper:Q",
-        y=alt.Y("rows:Q", stack="zero", title="rows"), color=colour, order=alt.Order("answer:N", sort="descending"), tooltip=hover,
+        y=alt.Y("rows:Q", stack="zero", title="rows"), order=alt.Order("answer:N", sort="descending"), color=colour,
+        tooltip=hover,
     )  # fmt: skip
     return layered(bars, height=160)

@@ -1,0 +1,3 @@
+"""The version of the package: evaluations record it."""
+
+__version__ = "0.1.0"
