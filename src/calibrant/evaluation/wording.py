@@ -15,7 +15,7 @@ def number(value: float) -> str:
         return "infinite" if value > 0 else "−infinite"
     if value != 0 and not 1e-4 <= abs(value) < 1e5:
         return f"{value:.3g}".replace("-", "−")
-    return f"{value:.4f}".replace("-", "−")
+    return f"{value + 0.0:.4f}".replace("-", "−")  # zero has no sign
 
 
 def span(low: float, high: float) -> str:
