@@ -121,15 +121,15 @@
     for (const row of rowsOf(columns)) lines.push(names.map((name) => quoted(row[name])));
     return lines.map((line) => line.join(",") + "\n").join("");
   };
-  const fileView = (figure) => {
+  const drawnApart = async (figure) => {
     const spec = specOf(figure, shared.light);
     if (spec.width === "container") spec.width = 560;
-    return new vega.View(vega.parse(vegaLite.compile(spec).spec), { renderer: "none" });
+    return (await vegaEmbed(make("div"), spec, { actions: false, renderer: "svg" })).view;
   };
   const take = async (figure, form) => {
     const name = known(figure).data.name;
     if (form === "csv") return saveText(name + ".csv", csvOf(figure), "text/csv");
-    const view = fileView(figure);
+    const view = await drawnApart(figure);
     if (form === "svg") saveText(name + ".svg", await view.toSVG(), "image/svg+xml");
     else save(name + ".png", (await view.toCanvas(2)).toDataURL("image/png"));
     view.finalize();
