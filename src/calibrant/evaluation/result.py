@@ -229,9 +229,9 @@ class Evaluation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from calibrant.evaluation.tables import as_html
+        from calibrant.evaluation.showing import notebook_html
 
-        return as_html(self)
+        return notebook_html(self)
 
 
 def _result(data: dict[str, Any]) -> Result:

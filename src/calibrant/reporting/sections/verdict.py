@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from calibrant.evaluation.result import Evaluation
-from calibrant.evaluation.verdict import InputVerdict, Point, verdict
+from calibrant.evaluation.verdict import InputVerdict, Point
 from calibrant.reporting.document import Block, Fold, Heading, Panel, Points, Section
-from calibrant.reporting.gathering import Found, Gathered, Subject
+from calibrant.reporting.gathering import Gathered, Subject
 
 MOST = 12
 """Inputs whose answers stand in the open; of more, below a fold."""
@@ -15,7 +15,7 @@ MOST = 12
 
 def section(gathered: Gathered) -> Section | None:
     """The answers of all inputs, what was found of them together, and the points of the chosen one."""
-    every = [_said(subject) for subject in gathered.subjects]
+    every = [_said(gathered, subject) for subject in gathered.subjects]
     blocks: list[Block] = []
     if len(gathered.subjects) > 1:
         blocks += _answers(gathered, every)
@@ -40,11 +40,11 @@ def _answers(gathered: Gathered, every: list[list[InputVerdict]]) -> list[Block]
 
 def headline(gathered: Gathered) -> tuple[str, str]:
     """The answer in one line, and its tone: of the one input, of the models that are compared, or of most inputs."""
-    if len(gathered.subjects) == 1 and (said := _said(gathered.subjects[0])):
+    if len(gathered.subjects) == 1 and (said := _said(gathered, gathered.subjects[0])):
         return said[0].headline, said[0].tone
     names = {subject.name for subject in gathered.subjects}
     known = sorted(gathered.evaluations, key=lambda evaluation: _weight(evaluation, names))
-    found = verdict(known[-1])
+    found = gathered.verdicts[id(known[-1])]
     return found.headline, found.tone
 
 
@@ -55,13 +55,10 @@ def _weight(evaluation: Evaluation, names: set[str]) -> tuple[bool, bool, int]:
     return compared, evaluation.recalibration is None, metrics
 
 
-def _said(subject: Subject) -> list[InputVerdict]:
+def _said(gathered: Gathered, subject: Subject) -> list[InputVerdict]:
     """What is said of one input: by its metrics, then by its checks."""
-    return [_of(found) for found in (subject.scored, subject.checked) if found is not None]
-
-
-def _of(found: Found) -> InputVerdict:
-    return next(item for item in verdict(found.evaluation).inputs if item.input == found.result.input)
+    known = [found for found in (subject.scored, subject.checked) if found is not None]
+    return [gathered.said[id(found.evaluation)][found.result.input] for found in known]
 
 
 def _points(found: list[InputVerdict]) -> Points:
@@ -71,7 +68,7 @@ def _points(found: list[InputVerdict]) -> Points:
 
 def _together(gathered: Gathered) -> tuple[tuple[str, str, str], ...]:
     """What was found of several inputs at once: comparisons, gains, shift and gates; notes have their own section."""
-    points = [point for evaluation in gathered.evaluations for point in verdict(evaluation).points]
+    points = [point for found in gathered.verdicts.values() for point in found.points]
     return tuple(_items(point for point in points if point.topic != "notes"))
 
 
