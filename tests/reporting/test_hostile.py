@@ -65,9 +65,7 @@ class Skeleton(HTMLParser):
 def renamed(data, found):
     """The same evaluation, each name in it replaced by what `found` gives for it."""
     if isinstance(data, dict):
-        return {
-            (found(k) if k in text and k in ("one", "five", "eight") else k): renamed(v, found) for k, v in data.items()
-        }
+        return {(found(k) if k in MODELS else k): renamed(v, found) for k, v in data.items()}
     if isinstance(data, list):
         return [renamed(item, found) for item in data]
     return found(data) if isinstance(data, str) and data in NAMES else data
