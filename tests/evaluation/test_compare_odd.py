@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import calibrant as cal
-from calibrant.errors import CalibrantError, UsageError
+from calibrant.errors import CalibrantError, InputError, UsageError
 from calibrant.evaluation.result import Evaluation
 
 N, C = 240, 4
@@ -102,6 +102,22 @@ def test_clean_rows_of_data_sets_are_given_as_the_models_are():
     for wrong in ({"a": model(0.7)}, {"x": clean["x"]}):
         with pytest.raises(UsageError, match="every data set"):
             cal.compare(sets, "cll", temperature="clean", clean=wrong)
+
+
+@pytest.mark.parametrize("how", [{"temperature": "clean"}, {"shift": True}])
+@pytest.mark.parametrize(
+    ("clean", "says"),
+    [
+        (cal.Classification.from_logits(TRUTH[:, :3], np.minimum(LABELS, 2)), "a has 4 and they have 3"),
+        (cal.Classification.from_logits(TRUTH), "clean: a: expected a label"),
+        (cal.Judged.from_confidence(np.full(N, 0.7), LABELS > 0), "a is classification and they are judged"),
+    ],
+    ids=["classes", "labels", "task"],
+)
+def test_clean_rows_of_another_problem_are_refused(clean, says, how):
+    columns = {"severity": np.ones(N, int), "shift": np.full(N, "noise")}
+    with pytest.raises(InputError, match=says):
+        cal.compare({"a": model(0.5, columns=columns)}, "cll", clean={"a": clean}, resamples=100, **how)
 
 
 def test_a_severity_of_one_row_is_undefined_and_nothing_else_is():

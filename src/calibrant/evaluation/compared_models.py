@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from calibrant import registry
+from calibrant.comparison import cll
 from calibrant.comparison.calibrated import CLEAN, SAME
 from calibrant.errors import LabelsError, UsageError, did_you_mean, show
-from calibrant.evaluation.comparing import CALIBRATED, Asked, Models
+from calibrant.evaluation.comparing import CALIBRATED, Asked, Models, of_classes
 from calibrant.evaluation.evaluate import KINDS, inputs_of
 from calibrant.predictions import Detection, InMemory
 from calibrant.predictions.files.stream import Stream
@@ -105,11 +106,12 @@ def _check_levels(models: Models, named: set[str | None]) -> None:
 
 
 def check_clean(models: Models, clean: Models) -> None:
-    """Clean rows of every model."""
-    for name in models:
+    """Clean rows of every model, with labels and its classes."""
+    for name, model in models.items():
         if name not in clean:
             do = did_you_mean(name, clean) if clean else "name it"
             raise UsageError("clean", expected=f"clean rows of {show(name)}", came="there are none", do=do)
+        cll.check_clean(of_classes(model), clean[name])  # type: ignore[arg-type]
 
 
 def with_pool(models: Models, pool: str | InMemory | None) -> tuple[str | None, Models]:
