@@ -18,11 +18,12 @@ from calibrant.comparison.calibrated import CLEAN, SAME
 from calibrant.comparison.pitfalls import Setup, guard, guard_sets
 from calibrant.comparison.result import Comparison
 from calibrant.comparison.splits import REPEATS
-from calibrant.errors import UsageError
 from calibrant.evaluation.compared_models import (
     Given,
     asked_for,
     check_clean,
+    check_common_pool,
+    check_flips,
     check_models,
     clean_sets,
     data_sets,
@@ -85,8 +86,10 @@ def compare(
         resamples=resamples, seed=seed, threads=threads,
     )  # fmt: skip
     sets = data_sets(predictions)
-    if len(sets) > 1 and not (pool is None or isinstance(pool, str)):
-        raise UsageError("pool", expected="the name of a model of every data set", came="got predictions", do="name it")
+    if len(sets) > 1 and pool is not None:
+        check_common_pool(sets, pool)
+    if flips:
+        check_flips(sets)
     done = {}
     for place, (name, given) in enumerate(clean_sets(clean, sets).items()):
         tell = _within(progress, name, place, len(sets))
@@ -238,6 +241,7 @@ def _evaluation(
     return Evaluation(
         version=version(), settings=settings | also, inputs=tuple(inputs), results=tuple(results),
         warnings=tuple(dict.fromkeys(notes)), comparison=comparison, flips=None if several else first.flips,
+        flips_by={name: item.flips for name, item in done.items() if several and item.flips is not None},
     )  # fmt: skip
 
 

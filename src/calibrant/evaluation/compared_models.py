@@ -137,6 +137,27 @@ def with_pool(models: Models, pool: str | InMemory | None) -> tuple[str | None, 
     return name, {**models, name: known.named(name)}
 
 
+def check_common_pool(sets: Mapping[str, Models], pool: Any) -> None:
+    """Of several data sets a pool is a model of each."""
+    expected = "the name of a model of every data set"
+    if not isinstance(pool, str):
+        raise UsageError("pool", expected=expected, came="got predictions", do="name it")
+    for name, models in sets.items():
+        if pool not in models:
+            came = f"got {show(pool)}, which {show(name)} lacks"
+            do = f"{did_you_mean(pool, models)}; or give its file as a model of each"
+            raise UsageError("pool", expected=expected, came=came, do=do)
+
+
+def check_flips(sets: Mapping[str, Models]) -> None:
+    """Ranks by TACE need classes, and something to rank."""
+    for models in sets.values():
+        tasks = {model.task for model in models.values()} - {"classification"}
+        came = f"these are {tasks.pop()}" if tasks else "there is one model" if len(models) < 2 else ""
+        if came:
+            raise UsageError("--flips (flips=True)", expected="classes and two models", came=came, do="leave it out")
+
+
 # -------------------------------------------------------------------------------------------------- settings
 def asked_for(
     scores: tuple[str, ...] | None, rank_by: str | None, baseline: str | None, temperature: str, **numbers: Any

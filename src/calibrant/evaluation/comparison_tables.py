@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from calibrant.comparison.datasets import PairSummary, Summary
 from calibrant.comparison.records import Equivalent, MeanEquivalent, Pair, Ranked, better_when_higher
@@ -37,7 +38,7 @@ def comparison_tables(evaluation: Evaluation) -> list[Table]:
     if comparison is None:
         return []
     if comparison.datasets:
-        return _over_data_sets(comparison, level)
+        return _over_data_sets(evaluation, comparison, level)
     out = [ranking_table(comparison, level), *score_tables(comparison), *pair_tables(comparison, level, units)]
     out += [*equivalent_tables(comparison, level), *shifted_tables(comparison)]
     return [*out, *([] if evaluation.flips is None else [evaluation.flips.table()])]
@@ -214,7 +215,7 @@ def _temperature(value: float) -> str:
 
 
 # ------------------------------------------------------------------------------------------ many data sets
-def _over_data_sets(comparison: Comparison, level: float) -> list[Table]:
+def _over_data_sets(evaluation: Evaluation, comparison: Comparison, level: float) -> list[Table]:
     out = [] if comparison.summary is None else _summary_tables(comparison.summary, level)
     for name, items in comparison.mean_equivalents.items():
         rows = tuple(_mean_row(x) for x in items if x.members in CURVE_POINTS or x is items[-1])
@@ -224,6 +225,9 @@ def _over_data_sets(comparison: Comparison, level: float) -> list[Table]:
         table = ranking_table(each, level)
         rows = tuple(row[1:] for row in table.rows)  # numbers are those of all data sets
         out.append(Table(f"{name} · {table.title}", table.heads[1:], rows))
+        if name in evaluation.flips_by:
+            flips = evaluation.flips_by[name].table()
+            out.append(replace(flips, title=f"{name} · {flips.title}"))
     return out
 
 

@@ -47,6 +47,7 @@ def comparison_lines(evaluation: Evaluation) -> list[str]:
         return []
     if comparison.datasets:
         lines = [] if comparison.summary is None else over_data_sets(comparison.summary)
+        lines += [f"{name}: {flips.reading()}" for name, flips in evaluation.flips_by.items()]
     else:
         flips = [] if evaluation.flips is None else [evaluation.flips.reading()]
         lines = [*reading(comparison), *flips]
