@@ -11,8 +11,11 @@ from compared_models import (
     BACK,
     FIVE,
     IDS,
+    NUMBERS,
+    C,
     N,
     alike,
+    answers,
     fitted,
     gaussian,
     half,
@@ -26,6 +29,7 @@ from compared_models import (
     rounded,
     run,
     saturated,
+    stacked,
     tree,
     turned,
     twice,
@@ -71,6 +75,10 @@ def ranked(*names):
 
 def units(of, **more):
     return {"columns": {"u": np.arange(N) // of}, **more}
+
+
+def shifted(cells, labels=None, **given):
+    return setup({"a": stacked(cells, labels)}, shift=("shift", "severity"), **given)
 
 
 def padded(model, labels=None):
@@ -179,6 +187,13 @@ TRIGGERS = {
             {"a": made(1, ids=IDS), "b": made(2, ids=IDS)},
             clean={"a": made(3, ids=IDS)[:50], "b": made(4, ids=IDS)[:50]},
         ),
+        "clean are numbered anew": lambda: setup(
+            {"a": made(1, ids=NUMBERS)}, clean={"a": with_ids(made(1)[BACK], NUMBERS)}
+        ),
+        "judged ones, too": lambda: setup(
+            {"a": judged(1, ids=NUMBERS)}, clean={"a": with_ids(judged(1), N + NUMBERS)[:60]}
+        ),
+        "judged ones by ids": lambda: setup({"a": judged(1, ids=IDS)}, clean={"a": judged(2, ids=IDS)[BACK]}),
         "gaussian": lambda: setup(
             {"a": cal.recalibration.StdScaling().fit(gaussian(1)).transform(gaussian(1)), "b": gaussian(2)},
             scores=("crps",),
@@ -208,6 +223,8 @@ TRIGGERS = {
         "ids repeat": lambda: setup({"a": made(1, ids=np.arange(N) // 2), "b": made(2, ids=np.arange(N) // 2)}),
         "patients": lambda: setup({"a": made(1, columns={"patient_id": np.arange(N) // 4}), "b": made(2)}),
         "copies": lambda: setup({"a": twice(made(1)), "b": twice(made(2))}),
+        "one set of cases under three severities": lambda: shifted([made(k) for k in (1, 2, 3)]),
+        "the first of them": lambda: shifted([made(1), made(2)[:60]]),
         "copies of numbers": lambda: setup({"a": twice(gaussian(1)), "b": twice(gaussian(2))}, scores=("crps",)),
     },
     "single-seed": {"two methods": lambda: setup({"a": run("swag", 1), "b": run("sgld", 1)})},
@@ -306,6 +323,16 @@ NEAR_MISSES = {
             {"a": made(1, ids=np.arange(N)), "b": made(2, ids=np.arange(N))},
             clean={"a": other(1, ids=np.arange(N)), "b": other(2, ids=np.arange(N))},
         ),
+        "row numbers of other answers": lambda: setup(
+            {"a": answers(1, 0.7), "b": answers(2, 0.96)}, clean={"a": answers(3, 0.7), "b": answers(4, 0.96)}
+        ),
+        "one label in nearly all rows": lambda: setup(
+            {"a": replace(made(1, ids=NUMBERS), labels=np.zeros(N, int))},
+            clean={"a": replace(other(1, ids=NUMBERS), labels=np.zeros(N, int))},
+        ),
+        "a tree on other rows": lambda: setup(
+            {"a": with_ids(tree(1), NUMBERS)}, clean={"a": with_ids(tree(1)[BACK], N + NUMBERS)}
+        ),
         "round confidences": lambda: setup(
             {"a": fitted(rounded(1), rounded(1)[BACK[:200]])[:150], "b": rounded(2)[BACK[:200]][:150]}
         ),
@@ -347,6 +374,12 @@ NEAR_MISSES = {
         ),
         "one value a row": lambda: setup({"a": made(1, columns={"patient": np.arange(N)}), "b": made(2)}),
         "a tree: equal predictions of other cases": lambda: setup({"a": tree(1), "b": tree(2)}),
+        "other cases under each severity": lambda: shifted([made(1), other(1), made(2, start=2000)]),
+        "labels in order": lambda: shifted([made(1), other(1)], np.tile(np.sort(made(1).labels), 2)),
+        "labels in turn": lambda: shifted([made(1), other(1)], np.arange(2 * N) % C),
+        "few rows": lambda: shifted([made(1)[:20], made(2)[:20]]),
+        "units of cases": lambda: shifted([made(1), made(2)], units="severity"),
+        "no shift": lambda: setup({"a": stacked([made(1), made(2)])}),
         "saturated": lambda: setup({"a": saturated(1), "b": saturated(2)}),
         "only one model repeats": lambda: setup({"a": tree(1), "b": replace(made(2), labels=tree(1).labels)}),
     },

@@ -142,8 +142,8 @@ def _one(
     if columns is not None:
         comparison = replace(comparison, shifted=shifted_cll(whole, columns, asked, clean))
     setup = Setup(
-        models=models, scores=scored.scores, rank_by=scored.rank_by, units=asked.units, pool=pool_name, clean=clean,
-        comparison=comparison, pool_predictions=None if pool_name is None else together[pool_name],
+        models=models, scores=scored.scores, rank_by=scored.rank_by, units=asked.units, shift=columns, pool=pool_name,
+        clean=clean, comparison=comparison, pool_predictions=None if pool_name is None else together[pool_name],
     )  # fmt: skip
     told = [*_input_notes(models), *notes, *_fit_notes(comparison), *scored.paired.notes, *guard(setup)]
     return _Done(
