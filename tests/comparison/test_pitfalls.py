@@ -434,6 +434,16 @@ def test_the_page_of_pitfalls_has_a_section_for_each():
     assert re.findall(r"^## (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE) == list(PITFALLS)
 
 
+def test_the_page_names_every_other_note_of_a_comparison():
+    root = Path(__file__).parents[2]
+    sources = [*(root / "src/calibrant/comparison").glob("*.py"), *(root / "src/calibrant/predictions").rglob("*.py")]
+    sources += (root / "src/calibrant/evaluation").glob("compar*.py")
+    codes = {code for path in sources for code in re.findall(r'Note\(\s*"([a-z-]+)"', path.read_text(encoding="utf-8"))}
+    page = (root / "docs" / "pitfalls.md").read_text(encoding="utf-8").partition("## Other notes")[2]
+    assert codes >= {"temperature-at-bound", "infinite-score", "left-out"}
+    assert [code for code in sorted(codes - set(PITFALLS)) if f"`{code}`" not in page] == []
+
+
 def test_a_comparison_that_is_in_order_has_no_note():
     models = {name: made(seed, members=3, ids=IDS) for name, seed in zip("abc", (1, 2, 3), strict=True)}
     assert guard(setup(models)) == ()

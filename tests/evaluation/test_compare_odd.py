@@ -153,14 +153,30 @@ def test_the_notes_of_predictions_are_kept():
     assert mistaken.notes()
 
 
-def test_a_temperature_at_its_bound_is_said():
+def at_bound(models, **how):
+    found = cal.compare(models, "cll", resamples=100, **how)
+    return [note.message for note in found.warnings if note.code == "temperature-at-bound"]
+
+
+def test_a_temperature_at_its_bound_is_said_with_its_reason():
     """Halves without an error want certainty: what 1/64 makes of the errors of the others is no likelihood."""
-    logits = np.tile([3.0, 0.0], (60, 1))
-    labels = np.zeros(60, int)
+    logits, labels = np.tile([3.0, 0.0], (60, 1)), np.zeros(60, int)
     labels[0] = 1
-    found = cal.compare({"a": cal.Classification.from_logits(logits, labels)}, resamples=100)
-    assert "temperature-at-bound" in codes(found)
-    assert "temperature-at-bound" not in codes(cal.compare({"a": model(0.5)}, resamples=100))
+    (said,) = at_bound({"a": cal.Classification.from_logits(logits, labels)})
+    assert "in 5 of 10 fits the temperature ends at 1/64 (every row that it is fitted on is right)" in said
+    assert at_bound({"a": model(0.5)}) == []
+
+
+def test_a_bound_of_other_reasons_is_not_called_a_half_without_errors():
+    flat = cal.Classification.from_logits(1e-3 * TRUTH, LABELS)
+    (said,) = at_bound({"flat": flat})
+    assert "in 10 of 10 fits the temperature ends at 1/64, and" in said
+    shown = cal.Classification.from_probs(np.eye(C)[TRUTH.argmax(axis=1)], LABELS)
+    wrong = int((TRUTH.argmax(axis=1) != LABELS).sum())
+    for models, how in (({"a": shown}, {}), ({"a": model(0.5)}, {"temperature": "clean", "clean": {"a": shown}})):
+        (said,) = at_bound(models, **how)
+        assert f"{wrong} labels of {N} have probability 0" in said
+        assert "is right" not in said
 
 
 # -------------------------------------------------------------------------------------------------- data sets

@@ -32,6 +32,7 @@ from calibrant.evaluation.compared_models import (
     temperature_of,
     with_pool,
 )
+from calibrant.evaluation.compared_notes import fit_notes, input_notes
 from calibrant.evaluation.compared_sets import left_out_notes, over_sets
 from calibrant.evaluation.comparing import Asked, Models, Progress, Scored, score_name
 from calibrant.evaluation.equivalents import equivalents_of
@@ -41,7 +42,6 @@ from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.shifted import clean_rows, shifted_cll
 from calibrant.predictions import InMemory
 from calibrant.predictions.base import Note
-from calibrant.recalibration.one_temperature import BOUND
 
 
 def compare(
@@ -145,7 +145,7 @@ def _one(
         models=models, scores=scored.scores, rank_by=scored.rank_by, units=asked.units, shift=columns, pool=pool_name,
         clean=clean, comparison=comparison, pool_predictions=None if pool_name is None else together[pool_name],
     )  # fmt: skip
-    told = [*_input_notes(models), *notes, *_fit_notes(comparison), *scored.paired.notes, *guard(setup)]
+    told = [*input_notes(models), *notes, *fit_notes(comparison, scored), *scored.paired.notes, *guard(setup)]
     return _Done(
         comparison,
         tuple(Result(name, scored.estimates(name)) for name in models),
@@ -177,41 +177,6 @@ def _compared(scored: Scored, asked: Asked, pool: str | None) -> Comparison:
         baseline=asked.baseline,
         pool=pool,
     )
-
-
-# ---------------------------------------------------------------------------------------------------- notes
-def _input_notes(models: Models) -> list[Note]:
-    """What reading the predictions has to say, by model."""
-    return [
-        replace(note, message=note.message if note.message.startswith(f"{name}:") else f"{name}: {note.message}")
-        for name, model in models.items()
-        for note in model.notes()
-    ]
-
-
-def _fit_notes(comparison: Comparison) -> list[Note]:
-    """Temperatures that end at their bound, which then decides; cells of a shift without a clean temperature."""
-    out = []
-    for name, found in comparison.temperatures.items():
-        ends = [t for both in found for t in both if t in (BOUND, 1.0 / BOUND)]
-        if ends:
-            said = (
-                f"{name}: in {len(ends)} of {sum(map(len, found))} fits the temperature ends at {_bounds(ends)}, and "
-            )
-            said += "that bound decides the calibrated likelihood: give more rows, or a temperature of other rows"
-            out.append(Note("temperature-at-bound", said, "Guo et al. (2017), ICML"))
-    cells = comparison.shifted
-    if cells and all(cell.clean != cell.clean for cell in cells):
-        said = "there are no rows of severity 0 and no clean predictions (--clean, clean=): likelihood under shift has "
-        out.append(
-            Note("no-clean-rows", f"{said}the temperature of the same rows only", "Ovadia et al. (2019), NeurIPS 32")
-        )
-    return out
-
-
-def _bounds(ends: list[float]) -> str:
-    low, high = 1.0 / BOUND in ends, BOUND in ends
-    return "1/64 or 64" if low and high else "64" if high else "1/64 (every row of a half is right)"
 
 
 # -------------------------------------------------------------------------------------------------- together
