@@ -1,12 +1,16 @@
 """Comparisons over several data sets: flips of ranks by each, a pool in each, and what their summary says."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.comparison.datasets import summary
+from calibrant.comparison.records import MeanEquivalent
 from calibrant.errors import UsageError
+from calibrant.evaluation.comparison_words import comparison_legend
 from calibrant.evaluation.result import Evaluation
 from calibrant.evaluation.tables import remarks, tables
 
@@ -67,3 +71,69 @@ def test_a_pool_of_data_sets_is_a_model_of_each(two, pool, lacks):
     del sets["y"]["pool"]
     with pytest.raises(UsageError, match=f"every data set.*got '{pool}', which '{lacks}' lacks.*as a model of each"):
         cal.compare(sets, "cll", pool=pool)
+
+
+@pytest.fixture(scope="module")
+def counted(two):
+    """Three models of two data sets, and what each is worth in a pool of four."""
+    models = {**two, "five": model(1.2, seed=4, members=5), "pool": model(1.0, seed=3, members=4)}
+    return cal.compare(halves(models), "cll", pool="pool", resamples=100, draws=3)
+
+
+def test_all_members_of_a_model_have_one_equivalent(counted):
+    for each in counted.comparison.datasets.values():
+        assert [item.members for item in each.equivalent_curves["five"]] == [1, 2, 3, 4, 5]
+        assert each.equivalent_curves["five"][-1] == each.equivalents["five"]
+
+
+def cells(found, head):
+    table = next(table for table in tables(found) if head in table.heads)
+    return {row[1]: row[table.heads.index(head)] for row in table.rows}
+
+
+def test_a_mean_equivalent_says_where_it_lies_beyond_the_pool(counted):
+    """All below one member is at most 1; what is above all of them is at least their number."""
+    each = counted.comparison.datasets
+    assert {item.equivalents["poor"].censored for item in each.values()} == {"below"}
+    assert {item.equivalents["good"].censored for item in each.values()} == {"above"}
+    shown = cells(counted, "DEE")
+    assert (shown["poor"], shown["good"]) == ("< 1.0", "> 4.0")
+    inside = {item.equivalents["five"].censored for item in each.values()} == {""}
+    assert inside == (shown["five"][0] not in "<>")
+    assert any(line.startswith("DEE < and >") for line in comparison_legend(counted))
+
+
+@pytest.mark.parametrize(
+    ("sides", "shown"),
+    [
+        (("", ""), "2.0"),
+        (("below", ""), "< 2.0"),
+        (("", "above"), "> 2.0"),
+        (("below", "above"), "2.0 (1 <, 1 >)"),
+    ],
+)
+def test_a_mean_of_some_that_are_beyond_is_a_bound(counted, sides, shown):
+    each = {}
+    for (name, item), side in zip(counted.comparison.datasets.items(), sides, strict=True):
+        known = replace(item.equivalents["five"], value=2.0, censored=side)
+        each[name] = replace(item, equivalents={**item.equivalents, "five": known})
+    found = summary(each, "cll")
+    held = replace(counted, comparison=replace(counted.comparison, datasets=each, summary=found))
+    assert cells(held, "DEE")["five"] == shown
+    again = Evaluation.from_json(json.loads(held.dumps()))
+    assert cells(again, "DEE") == cells(held, "DEE")
+    below, above = sides.count("below"), sides.count("above")
+    assert MeanEquivalent(5, 2.0, 1.0, 3.0, 2, below, above).shown() == shown
+
+
+@pytest.mark.parametrize("temperature", ["same", "clean"])
+def test_equivalents_of_a_ranking_by_clean_rows_say_what_they_are_counted_by(two, temperature):
+    pool = model(1.0, seed=3, members=3)
+    clean = {name: item[::2] for name, item in two.items()} if temperature == "clean" else None
+    scored = {name: item[1::2] for name, item in two.items()}
+    found = cal.compare(scored, "cll", temperature=temperature, clean=clean, pool=pool[1::2], resamples=100, draws=2)
+    alone = cal.equivalent(scored["good"], pool[1::2], draws=2, resamples=100)
+    assert found.comparison.equivalents["good"].cll == pytest.approx(alone.cll, abs=1e-12)
+    told = [line for line in comparison_legend(found) if line.startswith("DEE")]
+    assert len(told) == (temperature == "clean")
+    assert all("same rows" in line and line in str(found).replace("\n  ", " ") for line in told)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from calibrant.comparison.datasets import PairSummary, Summary
-from calibrant.comparison.records import Equivalent, MeanEquivalent, Pair, Ranked, better_when_higher
+from calibrant.comparison.records import Equivalent, MeanEquivalent, Pair, Ranked, better_when_higher, mean_shown
 from calibrant.comparison.result import Comparison
 from calibrant.errors import plain
 from calibrant.evaluation.comparison_words import (
@@ -233,7 +233,7 @@ def _over_data_sets(evaluation: Evaluation, comparison: Comparison, level: float
 
 def _mean_row(x: MeanEquivalent) -> tuple[str, ...]:
     spread = f"{x.lower:.1f} to {x.upper:.1f}" if math.isfinite(x.lower + x.upper) else ""
-    return str(x.members), f"{x.value:.1f}", spread, str(x.datasets), f"{x.below}, {x.above}"
+    return str(x.members), x.shown(), spread, str(x.datasets), f"{x.below}, {x.above}"
 
 
 def _summary_tables(summary: Summary, level: float) -> list[Table]:
@@ -244,7 +244,7 @@ def _summary_tables(summary: Summary, level: float) -> list[Table]:
     for place, item in enumerate(summary.models, 1):
         sure = "" if item.best_beyond_chance is None else str(item.best_beyond_chance)
         row = [str(place), item.model, f"{item.mean_rank:.2f}", number(item.mean_value), str(item.best), sure]
-        rows.append(row + [f"{item.equivalent:.1f}" if item.equivalents else ""] * worth)
+        rows.append(row + [mean_shown(item.equivalent, item.below, item.censored - item.below)] * worth)
     said = "" if math.isnan(summary.friedman) else f" · Friedman p {p_value(summary.friedman)}"
     count = len(summary.models)
     which = f"the {count} models that all of them have" if summary.left_out else f"{count} models"
