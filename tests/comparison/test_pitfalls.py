@@ -77,6 +77,12 @@ def units(of, **more):
     return {"columns": {"u": np.arange(N) // of}, **more}
 
 
+def several(seed):
+    """Judged answers with the confidences of three members."""
+    correct = np.random.default_rng(3).random(N) < 0.7
+    return cal.Judged.from_confidence(np.random.default_rng(seed).uniform(0.3, 1.0, (3, N)), correct)
+
+
 def shifted(cells, labels=None, **given):
     return setup({"a": stacked(cells, labels)}, shift=("shift", "severity"), **given)
 
@@ -162,6 +168,11 @@ TRIGGERS = {
     "identical-models": {
         "same logits": lambda: setup({"a": made(1), "b": made(1)}),
         "once as probabilities": lambda: setup({"a": made(1), "b": made(1).as_probs()}),
+        "an ensemble and its average": lambda: setup({"avg": FIVE.average(), "all": FIVE}),
+        "stored in float32": lambda: setup({"all": FIVE, "avg": mean_probs(FIVE)}),
+        "members in another order": lambda: setup({"a": FIVE, "b": FIVE.subset(range(4, -1, -1))}),
+        "members twice": lambda: setup({"a": FIVE, "b": replace(FIVE, scores=np.repeat(FIVE.scores, 2, axis=0))}),
+        "judged by several": lambda: setup({"a": several(1), "b": several(1).average()}),
         "judged": lambda: setup({"a": judged(1), "b": judged(1)}),
         "gaussian": lambda: setup({"a": gaussian(1), "b": gaussian(1)}, scores=("crps",)),
     },
@@ -292,6 +303,8 @@ NEAR_MISSES = {
     "different-members": {
         "as many": lambda: setup({"a": made(1, members=3), "b": made(2, members=3)}),
         "a pool counts them": lambda: setup({"a": made(1), "b": made(2, members=3), "pool": FIVE}, pool="pool"),
+        "its average": lambda: setup({"all": FIVE, "avg": FIVE.average()}),
+        "its average and its members": lambda: setup({"all": FIVE, "avg": FIVE.average(), "m": FIVE.member(1)}),
         "members of the ensemble": lambda: setup({"all": FIVE, **{f"m{k}": FIVE.member(k) for k in range(5)}}),
         "two of them, in another order": lambda: setup(
             {"all": with_ids(FIVE), "a": with_ids(FIVE).member(1)[BACK], "b": with_ids(FIVE).member(3).as_probs()}
@@ -307,6 +320,9 @@ NEAR_MISSES = {
     },
     "identical-models": {
         "another row": lambda: setup({"a": made(1), "b": nudged(made(1))}),
+        "an ensemble and its average logits": lambda: setup({"a": mean_logits(FIVE), "b": FIVE}),
+        "an ensemble and the average of some": lambda: setup({"a": FIVE.subset(range(4)).average(), "b": FIVE}),
+        "judged by others": lambda: setup({"a": several(1), "b": several(2).average()}),
         "another temperature": lambda: setup({"a": made(1), "b": replace(made(1), scores=made(1).scores * 2)}),
     },
     "averaged-logits": {
