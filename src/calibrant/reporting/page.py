@@ -14,6 +14,7 @@ from calibrant.evaluation.check_tables import pass_tables
 from calibrant.evaluation.improvement_tables import reading
 from calibrant.evaluation.ladder_tables import ladder_lines, links_table
 from calibrant.evaluation.recalibration_tables import recalibration_tables
+from calibrant.evaluation.references import facts_used
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.tables import group_table, main_table, shift_tables, size_tables
@@ -255,19 +256,8 @@ def _glossary(evaluation: Evaluation) -> str:
         metric = find(name)
         facts = " ".join(filter(None, (metric.definition, metric.bias, f"Reference: {metric.reference}.")))
         items.append(f"<dt>{html.escape(metric.title)} ({html.escape(name)})</dt><dd>{html.escape(facts)}</dd>")
-    items += [_fact(name) for name in _compared(evaluation)]
+    items += [_fact(name) for name in facts_used(evaluation)]
     return f"<details><summary>What the metrics mean</summary><dl>{''.join(items)}</dl></details>"
-
-
-def _compared(evaluation: Evaluation) -> list[str]:
-    """Which scores and numbers of a comparison are no metrics."""
-    comparison = evaluation.comparison
-    if comparison is None:
-        return []
-    each = [comparison, *comparison.datasets.values()]
-    scores = {score for item in each for score in (item.rank_by, *item.ranks)}
-    scores |= {"equivalent"} if any(item.equivalents for item in each) else set()
-    return [name for name in FACTS if name in scores]
 
 
 def _fact(name: str) -> str:
