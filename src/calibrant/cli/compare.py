@@ -122,7 +122,7 @@ def _arrays(arguments: list[str]) -> Arrays:
 
     out: Arrays = {}
     for argument in arguments:
-        source = Source.parse(_parts(argument)[2])
+        source = Source.parse(parts_of(argument)[2])
         path = source.path.resolve()
         out[path] = out.get(path, frozenset()) | frozenset(source.rename.values())
     return out
@@ -137,7 +137,7 @@ def named_files(arguments: list[str], columns: Any, arrays: Arrays, by_member: b
 
     read = []
     for argument in arguments:
-        dataset, name, file = _parts(argument)
+        dataset, name, file = parts_of(argument)
         read.append((dataset, *_read(name, file, columns, arrays, by_member)))
     again = _given_twice([(dataset, [item.name, *members]) for dataset, item, members in read])
     found: dict[str, dict[str, Any]] = {}
@@ -163,7 +163,7 @@ def _given_twice(names: list[tuple[str, list[str]]]) -> set[str]:
     return {name for (_, name), count in counts.items() if count > 1}
 
 
-def _parts(argument: str) -> tuple[str, str, str]:
+def parts_of(argument: str) -> tuple[str, str, str]:
     """Data set, name and file; a path that exists is a file, whatever signs it has."""
     before = argument.partition("::")[0]
     name, sign, rest = argument.partition("=")
