@@ -55,7 +55,7 @@ def test_every_bar_has_its_band_and_there_is_a_line_at_their_even_height(evaluat
 
 def test_numbers_stand_beside_the_curves(evaluated):
     (shown,) = blocks(of(evaluated), Shown)
-    assert {row[0]: row[2] for row in shown.table.rows} == {
+    assert {row[0]: row[1] for row in shown.table.rows} == {
         name + " ↓" * (name == "mace"): number(evaluated[name].value) for name in ("picp", "width", "sharpness", "mace")
     }
 
@@ -63,11 +63,14 @@ def test_numbers_stand_beside_the_curves(evaluated):
 def test_widths_are_apart_by_whether_they_cover(evaluated):
     edges = [2.0**k for k in range(11)]
     curve = {"lower": edges[:-1], "upper": edges[1:], "covered": [9, 5, 1] + [0] * 7, "missed": [1] + [0] * 9}
+    curve["level"] = [0.9] * 10
     curve["n"] = [a + b for a, b in zip(curve["covered"], curve["missed"], strict=True)]
     made = of(with_curves(evaluated, width=curve))
     figure = figures(made)["width"]
     assert rows(figure.data[(ROWS,)], kind="covered", lower=1.0)[0]["height"] == 9
     assert rows(figure.data[(SHARES,)], kind="missed", lower=1.0)[0]["height"] == -1.0
+    assert figure.title == "Width of intervals that should hold 90 %"
+    assert "'log'" in str(figure.chart)
     draws_all(made)
 
 

@@ -20,13 +20,13 @@ def estimates(found: Found | None, names: Iterable[str], title: str) -> list[Blo
     known = found.result.metrics
     specs = [spec for name in names for spec in known if spec.partition("(")[0] == name]
     nulls = any(math.isfinite(known[spec].null_high) for spec in specs)
-    heads = ("metric", "what it is", "value", _percent(found)) + (("if calibrated",) if nulls else ())
+    heads = ("metric", "value", _percent(found), *(("if calibrated",) if nulls else ()), "what it is")
     rows = []
     for spec in specs:
         e = known[spec]
-        row = (spec + _arrow(spec), _title(spec), number(e.value), span(e.low, e.high))
-        rows.append(row + ((span(e.null_low, e.null_high),) if nulls else ()))
-    return [Shown(Table(title, heads, tuple(rows), left=2))] if rows else []
+        row = (spec + _arrow(spec), number(e.value), span(e.low, e.high))
+        rows.append((*row, *((span(e.null_low, e.null_high),) if nulls else ()), _title(spec)))
+    return [Shown(Table(title, heads, tuple(rows)))] if rows else []
 
 
 def _percent(found: Found) -> str:

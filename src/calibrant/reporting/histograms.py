@@ -16,9 +16,13 @@ Curve = Mapping[str, Sequence[float]]
 
 
 def split_histogram(
-    curve: Curve, kinds: tuple[str, str], columns: tuple[str, str], *, key: str, title: str, of: str, caption: str
-) -> Figure | None:
-    """A histogram of the bins of a curve, its rows in two kinds by their columns; of all rows where it has none."""
+    curve: Curve, kinds: tuple[str, str], columns: tuple[str, str], *, key: str, title: str, of: str, caption: str,
+    log: bool = False,
+) -> Figure | None:  # fmt: skip
+    """A histogram of the bins of a curve, its rows in two kinds by their columns; of all rows where it has none.
+
+    log: whether equal ratios are equally far apart.
+    """
     known, curve = all(column in curve for column in columns), _without_empty_end(curve)
     parts = [curve[column] for column in columns] if known else [curve["n"]]
     totals = [sum(part) for part in parts]
@@ -32,7 +36,7 @@ def split_histogram(
     return Figure(
         key=key,
         title=title,
-        chart=mirrored_chart(of, names),
+        chart=mirrored_chart(of, names, log=log),
         data=data,
         heads={"lower": f"{of} from", "upper": "to", "kind": "kind", "rows": "rows", "share": "share of its kind"},
         said=f"Histogram of {of}{apart}",
@@ -62,10 +66,11 @@ def _columns(curve: Curve, parts: list[Sequence[float]], names: Sequence[str], t
 
 
 @chart
-def mirrored_chart(of: str, kinds: tuple[str, ...]) -> Any:
+def mirrored_chart(of: str, kinds: tuple[str, ...], *, log: bool = False) -> Any:
     """Bars of the first kind upwards and of the second downwards."""
     alt = altair()
-    x = alt.X("lower:Q", scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(title=of, tickCount=6))
+    scale = {"type": "log"} if log else {"zero": False}
+    x = alt.X("lower:Q", scale=alt.Scale(nice=False, **scale), axis=alt.Axis(title=of, tickCount=6))
     title = (
         " · ".join(f"{kind} {arrow}" for kind, arrow in zip(kinds, "↑↓", strict=False)) if len(kinds) > 1 else "rows"
     )

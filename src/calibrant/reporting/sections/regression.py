@@ -36,6 +36,9 @@ FUNCTIONS = (
 )
 BAND = ("band_low", "band_high")
 MANY = 60
+"""Levels from which points are not seen."""
+FAR = 20.0
+"""By what factor widths differ where equal ratios are drawn equally far apart."""
 
 
 def section(gathered: Gathered) -> Section | None:
@@ -132,9 +135,11 @@ def _widths(subject: Subject) -> Figure | None:
     curve = subject.curves.get("width")
     if curve is None:
         return None
+    level = f" that should hold {100 * curve['level'][0]:.4g} %" if curve.get("level") else ""
+    lowest, highest = min(curve["lower"]), max(curve["upper"])
     return split_histogram(
-        curve, ("covered", "missed"), ("covered", "missed"), key="width", title="Width of intervals",
-        of="width of the interval, in the units of y", caption=WIDTHS,
+        curve, ("covered", "missed"), ("covered", "missed"), key="width", title=f"Width of intervals{level}",
+        of="width of the interval, in the units of y", caption=WIDTHS, log=highest > FAR * lowest > 0,
     )  # fmt: skip
 
 
