@@ -115,6 +115,11 @@ def test_one_reading_is_called_by_its_name(demo):
     assert figures(of(alone))["statistic-1"].data[()]["name"] == ["independent"]
 
 
+def test_one_member_is_the_model(demo):
+    alone = cal.check(cal.read(demo["test"])[np.arange(60)].member(0), "accuracy", draws=40)
+    assert figures(of(alone))["statistic-1"].data[()]["name"] == ["the model"]
+
+
 def test_of_many_groups_the_first_are_drawn_and_all_are_numbers(checked):
     (result,) = checked.results
     groups = tuple(replace(result.groups[0], value=f"{SCRIPT} {k}" * 40) for k in range(MOST_DRAWN + 6))

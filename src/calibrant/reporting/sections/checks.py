@@ -104,10 +104,18 @@ def _tables(found: Found) -> list[Block]:
 
 
 # ------------------------------------------------------------------------------------------------------ figures
+def _rows(found: Found, key: str) -> list[tuple[str, Check]]:
+    """The checks of a statistic by how members are read; one member is read in one way only."""
+    readings = {reading: checks[key] for reading, checks in _readings(found).items() if key in checks}
+    facts = next((item for item in found.evaluation.inputs if item["name"] == found.result.input), {})
+    alone = len(readings) == 1 and facts.get("members") == 1
+    return [("the model" if alone else reading, check) for reading, check in readings.items()]
+
+
 def _of_statistic(found: Found, key: str, place: int) -> Figure:
     """One statistic, its readings under each other."""
     rule = _rule(found)
-    rows = [(reading, checks[key]) for reading, checks in _readings(found).items() if key in checks]
+    rows = _rows(found, key)
     data = box_columns(rows, rule)
     return Figure(
         key=f"statistic-{place + 1}",
@@ -125,8 +133,7 @@ def _of_many(found: Found) -> Figure:
     rule = _rule(found)
     names = dict(zip(found.result.checks, distinct(found.result.checks), strict=True))
     for key, name in names.items():
-        rows = [(reading, checks[key]) for reading, checks in _readings(found).items() if key in checks]
-        data[(name,)] = box_columns(rows, rule)
+        data[(name,)] = box_columns(_rows(found, key), rule)
     return Figure(
         key="statistics",
         title="What is expected, and what was observed",
