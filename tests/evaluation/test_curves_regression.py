@@ -204,6 +204,13 @@ def test_order_blocks_threads_and_streams_show_nowhere(kind, weighted, tmp_path)
     assert text(cal.evaluate(cal.scan(tmp_path / "x.npz"), block_rows=61, threads=2)) == whole
 
 
+def test_rows_are_counted_or_sorted_alike(monkeypatch):
+    predictions = made("samples")
+    whole = text(cal.evaluate(predictions))
+    monkeypatch.setattr("calibrant.evaluation.curves.places.MOST_CODES", 1)
+    assert text(cal.evaluate(predictions)) == whole
+
+
 def test_blocks_of_rows_without_weight():
     rng = np.random.default_rng(0)
     predictions = cal.Regression.from_samples(

@@ -17,6 +17,8 @@ from calibrant.registry.accumulators import counting
 
 LATTICE = 100
 EDGES = np.arange(1, LATTICE + 1) / LATTICE
+MOST_CODES = 1 << 20
+"""Whole numbers between which rows are counted without being sorted."""
 
 
 class _Worth:
@@ -114,10 +116,18 @@ class Tally:
 
     def add(self, codes: np.ndarray, weights: np.ndarray | None) -> None:
         """Take in more rows."""
+        if not codes.size:
+            return
+        lowest = int(codes.min())
+        if weights is None and int(codes.max()) - lowest < MOST_CODES:
+            counts = np.bincount(codes - lowest)
+            found = np.flatnonzero(counts)
+            self.rows.update(dict(zip((found + lowest).tolist(), counts[found].tolist(), strict=True)))
+            return
         order = np.argsort(codes)
         found, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
         self.rows.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
-        if weights is not None and codes.size:
+        if weights is not None:
             for code, part in zip(found.tolist(), np.split(weights[order], first[1:]), strict=True):
                 self.masses.setdefault(code, ExactSum()).add(part)
 
