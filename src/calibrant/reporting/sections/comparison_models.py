@@ -43,9 +43,10 @@ PAIR_HEADS = {
     "verdict": "beyond chance?", "said": "better",
 }  # fmt: skip
 STATES = (
-    "Rings: negative log-likelihood as it comes. Squares: at the temperature fitted on the other half of the rows. "
+    "Rings: negative log-likelihood as it comes. Squares: at the temperature fitted on {rows}. "
     "Left is better. A long line is a model whose temperature was poor; where lines cross, likelihood alone misleads."
 )
+FITTED = {"same": "the other half of the rows", "clean": "clean rows"}
 BEST = "In how many of the resampled test sets each model is the best: what other rows of this kind might have said."
 
 
@@ -116,7 +117,8 @@ def before_after(comparison: Comparison) -> Figure | None:
         data=by_scope(known, {"": ""}, lambda each, _: _state_columns(each, names)),
         heads={"label": "model", "state": "NLL", "value": "value"},
         said="Negative log-likelihood of every model before and after temperature",
-        caption=STATES + first_of(MOST_ROWS, count, "models"),
+        caption=STATES.format(rows=FITTED.get(comparison.temperature, "other rows"))
+        + first_of(MOST_ROWS, count, "models"),
         controls=controls(known, "", {}),
     )
 

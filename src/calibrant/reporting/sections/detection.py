@@ -3,13 +3,16 @@ accuracy where both are met (Ovadia et al. 2019, figure 4)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.tables import main_table
+from calibrant.evaluation.wording import number
 from calibrant.registry.estimate import Estimate
 from calibrant.reporting.charting import altair, base, chart, layered, tips
-from calibrant.reporting.document import Block, Columns, Control, Figure, Fold, Section, Shown
+from calibrant.reporting.document import Block, Columns, Control, Figure, Section, Shown
 from calibrant.reporting.gathering import Gathered, Subject
 from calibrant.reporting.palette import BLUE, ORANGE
 from calibrant.reporting.sections.line_charts import line_rows, lines_chart, lines_drawn
@@ -41,14 +44,27 @@ def section(gathered: Gathered) -> Section | None:
     made = (_told(shown, len(found)), _densities(shown, len(found)), _mixes(shown, len(found)))
     blocks: list[Block] = [figure for figure in made if figure is not None]
     tables = [main_table(s.scored.evaluation, s.scored.result) for s in found.values() if s.scored]
-    if len(tables) > 2:
-        blocks.append(Fold(f"Metrics with intervals ({len(tables)} tables)", tuple(Shown(table) for table in tables)))
-    else:
-        blocks = [*(Shown(table) for table in tables), *blocks]
+    tables = [_together({named[name]: _metrics(subject) for name, subject in found.items()})] if tables[1:] else tables
+    blocks = [*(Shown(table) for table in tables), *blocks]
     return Section("detection", "Inside and outside", tuple(blocks), LEAD) if blocks else None
 
 
 # ------------------------------------------------------------------------------------------------------ metrics
+def _together(known: Mapping[str, Mapping[str, Estimate]]) -> Table:
+    """One row a set of outside rows, each metric with its interval."""
+    specs = list(dict.fromkeys(spec for metrics in known.values() for spec in metrics))
+    rows = [(name, *(_shown(metrics.get(spec)) for spec in specs)) for name, metrics in known.items()]
+    return Table("Each metric with its interval", ("outside", *specs), tuple(rows))
+
+
+def _shown(estimate: Estimate | None) -> str:
+    """In three decimals, so that six metrics stand beside each other."""
+    if estimate is None or not math.isfinite(estimate.value):
+        return "" if estimate is None else number(estimate.value)
+    ends = f" ({estimate.low:.3f}–{estimate.high:.3f})" if math.isfinite(estimate.low) else ""
+    return f"{estimate.value:.3f}{ends}"
+
+
 def _told(shown: Mapping[str, Subject], count: int) -> Figure | None:
     """Each metric for every set of outside rows, where there are several."""
     known = {name: _metrics(subject) for name, subject in shown.items()}
