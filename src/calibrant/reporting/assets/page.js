@@ -52,7 +52,9 @@
     state.drawn = key;
     const place = figure.querySelector(".canvas");
     try {
-      const done = await vegaEmbed(place, specOf(figure), { actions: false, renderer: "svg", ast: false });
+      // Vega's warnings, as of a chart in which nothing is known of one column, are not for those who read the page.
+      const options = { actions: false, renderer: "svg", ast: false, logLevel: 1 };
+      const done = await vegaEmbed(place, specOf(figure), options);
       state.view?.finalize();
       state.view = done.view;
       figure.dataset.drawn = key || "yes";
@@ -70,12 +72,14 @@
   };
   const tableOf = (names, heads, rows) => {
     const table = make("table"), head = make("tr"), body = make("tbody");
-    for (const name of names) head.append(Object.assign(make("th", heads[name]), { scope: "col" }));
+    const isText = (name) => rows.some((row) => typeof row[name] === "string");
+    for (const name of names)
+      head.append(Object.assign(make("th", heads[name]), { scope: "col", className: isText(name) ? "text" : "" }));
     for (const row of rows) {
       const line = make("tr");
       for (const name of names) {
         const cell = make("td", shown(row[name]));
-        if (typeof row[name] === "string") cell.className = "text";
+        if (typeof row[name] === "string") cell.className = row[name].length > 40 ? "text" : "text short";
         line.append(cell);
       }
       body.append(line);
@@ -121,15 +125,16 @@
     for (const row of rowsOf(columns)) lines.push(names.map((name) => quoted(row[name])));
     return lines.map((line) => line.join(",") + "\n").join("");
   };
-  const fileView = (figure) => {
+  // Drawn anew on white paper; the bundle gives no other way to Vega than embedding.
+  const fileView = async (figure) => {
     const spec = specOf(figure, shared.light);
     if (spec.width === "container") spec.width = 560;
-    return new vega.View(vega.parse(vegaLite.compile(spec).spec), { renderer: "none" });
+    return (await vegaEmbed(make("div"), spec, { actions: false, renderer: "svg", ast: false })).view;
   };
   const take = async (figure, form) => {
     const name = known(figure).data.name;
     if (form === "csv") return saveText(name + ".csv", csvOf(figure), "text/csv");
-    const view = fileView(figure);
+    const view = await fileView(figure);
     if (form === "svg") saveText(name + ".svg", await view.toSVG(), "image/svg+xml");
     else save(name + ".png", (await view.toCanvas(2)).toDataURL("image/png"));
     view.finalize();
@@ -157,7 +162,7 @@
     const sliders = [...block.querySelectorAll("input[type=range]")];
     const kept = rows.filter((row) => sliders.every((slider) => {
       const value = row[slider.dataset.column];
-      return value === null || value === undefined || value >= Number(slider.value) - 1e-9;
+      return typeof value !== "number" || value >= Number(slider.value) - 1e-9;  // what is no number is never left out
     }));
     for (const slider of sliders) slider.parentElement.querySelector("output").textContent = shown(Number(slider.value));
     block.querySelector(".note").textContent = `${kept.length} of the ${rows.length} worst rows`;
