@@ -1,0 +1,106 @@
+"""The curve of each group of rows: reliability of classes, PIT of numbers; the group is chosen in a list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calibrant.errors import plain
+from calibrant.evaluation.result import Group, Result
+from calibrant.reporting.charting import altair, base, chart, layered, tips
+from calibrant.reporting.document import Columns, Control, Figure
+from calibrant.reporting.naming import distinct
+from calibrant.reporting.palette import BLUE, GREY, SOFT
+from calibrant.reporting.sections.estimates import metric_of
+from calibrant.reporting.sections.reliability import HEADS as RELIABILITY_HEADS
+from calibrant.reporting.sections.reliability import reliability_chart
+
+MOST_CHOICES = 30
+"""Groups whose curve can be chosen."""
+ALL = "all rows"
+RANKED_BY = ("nll", "crps", "brier", "pinball", "mse", "ece", "calibration_error")
+"""The first that there is tells which groups are worst."""
+PIT_HEADS = {
+    "lower": "F(y) from",
+    "upper": "to",
+    "share": "share of rows",
+    "band_low": "right: from",
+    "band_high": "right: to",
+}
+TOLD = {
+    "reliability": (
+        "Accuracy against mean confidence of bins, beside the line on which both are equal",
+        "As the reliability diagram of all rows, of one group: below the dashed line it is too sure there. Shaded: "
+        "where the points of a calibrated model lie by chance, which is wide in small groups.",
+    ),
+    "pit": (
+        "Histogram of the probability integral transform",
+        "Where the outcome lies in the predicted distribution, of one group. Even: right. High at both ends: too sure. "
+        "A hump in the middle: not sure enough. Shaded: where the bars of a right prediction end by chance.",
+    ),
+}
+
+
+def curves_figure(result: Result, groups: Sequence[Group]) -> Figure | None:
+    """The diagram of the worst groups, and of all rows to begin with; None where no group has a curve."""
+    kind = next((kind for kind in TOLD if any(kind in _curves(group) for group in groups)), None)
+    if kind is None:
+        return None
+    having = [group for group in groups if kind in _curves(group)]
+    worst = sorted(having, key=_badness(having))[:MOST_CHOICES]
+    names = distinct(f"{plain(group.by, 200)} = {plain(str(group.value), 200)}".replace("|", "¦") for group in worst)
+    curves = {name: _curves(group)[kind] for name, group in zip(names, worst, strict=True)}
+    if kind in result.curves:
+        curves = {ALL: result.curves[kind]} | curves
+    heads = RELIABILITY_HEADS if kind == "reliability" else PIT_HEADS
+    said, caption = TOLD[kind]
+    few = f" The {MOST_CHOICES} worst of {len(having)} groups can be chosen." if len(having) > MOST_CHOICES else ""
+    return Figure(
+        key=f"{kind}-of-groups",
+        title="Reliability of a group" if kind == "reliability" else "PIT of a group",
+        chart=reliability_chart() if kind == "reliability" else pit_chart(),
+        data={(name,): _filled(curve, heads) for name, curve in curves.items()},
+        heads=heads,
+        said=said,
+        caption=caption + few,
+        controls=(Control("group", tuple(curves)),),
+    )
+
+
+def _curves(group: Group) -> Mapping[str, Mapping[str, list[float]]]:
+    return getattr(group, "curves", {})
+
+
+def _filled(curve: Mapping[str, Any], heads: Mapping[str, str]) -> Columns:
+    """With the columns of a band also where there is none."""
+    blank = [None] * len(curve["lower"])
+    return {name: curve.get(name, blank) for name in heads}
+
+
+def _badness(groups: Sequence[Group]) -> Any:
+    """How groups are ordered: the worst first, by a loss that they have; as they come where they have none."""
+    spec = next((spec for spec in RANKED_BY if any(spec in group.metrics for group in groups)), None)
+
+    def key(group: Group) -> float:
+        e = group.metrics.get(spec) if spec is not None else None
+        return -e.value if e is not None and not math.isnan(e.value) else math.inf
+
+    return key if spec is not None and metric_of(spec) is not None else lambda group: 0.0
+
+
+@chart
+def pit_chart() -> Any:
+    """Bars of the shares, their band, and the height of a right prediction."""
+    alt = altair()
+    x = alt.X("lower:Q", bin=alt.Bin(binned=True), axis=alt.Axis(title="F(y)", format=".2~f", tickCount=5))
+    y = alt.Y("share:Q", title="share of rows", axis=alt.Axis(format=".2~%"))
+    hover = tips(lower="F(y) from", upper="to", share="share of rows", band_low="right: from", band_high="right: to")
+    bars = base().mark_bar(color=BLUE, opacity=0.8, binSpacing=1).encode(x=x, x2="upper:Q", y=y, tooltip=hover)
+    band = base().mark_rect(color=GREY, opacity=0.35).encode(
+        x=x, x2="upper:Q", y=alt.Y("band_low:Q", title="share of rows"), y2="band_high:Q"
+    )  # fmt: skip
+    even = base().transform_calculate(even="datum.upper - datum.lower").mark_rule(color=SOFT, strokeDash=[5, 4]).encode(
+        y=alt.Y("mean(even):Q", title="share of rows")
+    )  # fmt: skip
+    return layered(bars, band, even, height=200)
