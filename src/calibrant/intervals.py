@@ -1,7 +1,7 @@
 """Intervals of means, shares and rankings.
 
-Means: Student's t, corrected for skewness by Hall's (1992) monotone transformation; shares of right answers: Wilson
-(1927); ROC AUC: DeLong, DeLong & Clarke-Pearson (1988) on the logit scale.
+Means: Student's t, corrected for skewness by a monotone transformation (Hall 1992, JRSS B 54: 221-228); shares of right
+answers: Wilson (1927); ROC AUC: DeLong, DeLong & Clarke-Pearson (1988) on the logit scale.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def normal_quantile(level: float) -> float:
 
 
 def studentised(mean: float, error: float, skewness: float, n: int, level: float) -> Interval:
-    """Student's t of n independent terms, corrected for their skewness (Hall 1992).
+    """Student's t of n independent terms, corrected for their skewness (Hall 1992, JRSS B).
 
     Undefined from one term, and where the terms show no spread at all: that they are equal says little of the next.
 

@@ -1,4 +1,4 @@
-"""Smooth ECE (Błasiok & Nakkiran 2023): the residuals smoothed by a Gaussian kernel reflected at 0 and 1.
+"""Smooth ECE (Błasiok & Nakkiran 2024): the residuals smoothed by a Gaussian kernel reflected at 0 and 1.
 
 With the residual measure r = Σ_k (wy_k − w_k p_k) δ_{p_k}/Σw and r_σ its reflected convolution, smECE_σ = ∫|r_σ(t)| dt
 over [0, 1] falls in σ; the smooth ECE is the value at which smECE_σ = σ. Reflected smoothing multiplies the cosine

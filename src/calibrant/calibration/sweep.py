@@ -1,4 +1,4 @@
-"""ECE_sweep (Roelofs et al. 2021): as many equal-mass bins as the outcomes allow that rise with the prediction.
+"""ECE_sweep (Roelofs et al. 2022): as many equal-mass bins as the outcomes allow that rise with the prediction.
 
 b* is the largest b for which every number of bins up to b has non-decreasing mean outcomes. Bins are cut as in
 `binning.equal_mass_edges`: between runs only, nearest to the equal split (of two equally near the lower), those that

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def command(
     name: Annotated[str | None, typer.Argument(help="A metric; all are listed without.", metavar="[NAME]")] = None,
+    bibtex: Annotated[bool, typer.Option("--bibtex", help="Print its references, or those of all, as BibTeX.")] = False,
 ) -> None:
     """List the metrics, or say of one what it means, what it needs, its reference and its pitfalls."""
     from calibrant.checks.own import OWN
@@ -21,6 +22,9 @@ def command(
     from calibrant.evaluation.rendering import Table, text
     from calibrant.registry import families, find, metrics
 
+    if bibtex:
+        emit(_entries(name))
+        return
     if name is not None:
         wanted = name.partition("(")[0]
         cards = [_card(find(wanted))] if wanted in metrics() or wanted not in OWN else []
@@ -44,6 +48,20 @@ def command(
         left=3,
     )
     emit(f"{text(table)}\n\n{text(own)}\n\n`calibrant metrics NAME` tells more of one.")
+
+
+def _entries(name: str | None) -> str:
+    """The works that a metric, or all of them, refer to, as BibTeX; of statistics of labels, the works on checks."""
+    from calibrant.bibliography import bibtex, cited
+    from calibrant.checks.own import OWN
+    from calibrant.evaluation.references import CHECKS
+    from calibrant.registry import find, metrics
+
+    if name is None:
+        return bibtex(cited(metric.reference for metric in metrics().values()))
+    wanted = name.partition("(")[0]
+    own = wanted in OWN and wanted not in metrics()
+    return bibtex(cited([CHECKS if own else find(wanted).reference]))
 
 
 def _card(metric: Metric) -> str:

@@ -7,7 +7,8 @@ and the interval is D ± q·se·√(1 + 1/m), q the quantile of |t*|, but no les
 degrees. The share of one more unit, se²/m, keeps replicates that miss the few units that differ from being infinitely
 far off (as pseudo-counts do for paired shares: Agresti & Min 2005); of scores that differ everywhere it is nothing.
 The p-value is the larger of (1 + #{|t*| ≥ |t|})/(1 + B) and Student's: below 1 − level just where the interval leaves 0
-out. Symmetric intervals err by less than equal-tailed ones (Hall 1992, section 3.6), and turn with the pair.
+out. Symmetric intervals err by less than equal-tailed ones (Hall 1992, The bootstrap and Edgeworth expansion, section
+3.6), and turn with the pair.
 """
 
 from __future__ import annotations

@@ -220,6 +220,16 @@ class Evaluation:
             gates=tuple(GateResult.from_json(item) for item in data.get("gates", [])),
         )
 
+    def bibtex(self) -> str:
+        """The works behind all that was used, from metrics to the method of a recalibration, as BibTeX to copy.
+
+        Entries are ASCII, in the order in which the parts of the evaluation name them, each once.
+        """
+        from calibrant.bibliography import bibtex
+        from calibrant.evaluation.references import works_of
+
+        return bibtex(works_of(self))
+
     # ----------------------------------------------------------------------------------- display
     def __str__(self) -> str:
         from calibrant.evaluation.tables import as_text

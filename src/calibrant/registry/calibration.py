@@ -109,7 +109,7 @@ TCE = calibration_error(
     title="Top-label calibration error",
     definition="(Σ_b n_b/N |mean y − mean p|^p)^(1/p) over the bins of `ece`; p=1 is `ece`. debias=true (p=2) takes "
     "ȳ(1 − ȳ)/(n_b − 1) off each squared gap, bins of fewer than two rows counting nothing, and clips the sum at 0.",
-    reference="Kumar, Liang & Ma (2019), NeurIPS 32: 3787-3798",
+    reference="Kumar, Liang & Ma (2019), NeurIPS 32: 3792-3803",
     needs=LABELS,
     bias=PLUG_IN + " debias=true takes most of it away, at the price of more spread and of zeros.",
     cost="linear",

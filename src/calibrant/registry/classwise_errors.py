@@ -56,7 +56,7 @@ CWCE = calibration_error(
     title="Class-wise calibration error",
     definition="(Σ_c Σ_b n_cb/N |mean 1{label = c} − mean p_c|^p)^(1/p) over bins of equal width of each p_c: the sum "
     "over classes. average=true divides by C before the root.",
-    reference="Kull et al. (2019), NeurIPS 32: 12316-12326; Kumar, Liang & Ma (2019), NeurIPS 32: 3787-3798",
+    reference="Kull et al. (2019), NeurIPS 32: 12316-12326; Kumar, Liang & Ma (2019), NeurIPS 32: 3792-3803",
     limits=(0.0, 2.0),
     needs=HARD,
     tasks=CLASSES,

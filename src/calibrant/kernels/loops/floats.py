@@ -2,8 +2,8 @@
 
 libm's exp and log cost 8 to 10 ns a call and stop a loop from using vectors; these cost a fraction of a nanosecond.
 Errors are at most about 2 units in the last place over the ranges used here (a test measures them).
-References: Cody & Waite (1980) for the reduction; the polynomial of log32 is Moshier's (Cephes, 1989), that of exp32 a
-minimax fit of our own with a relative error of 3e-9.
+References: Cody & Waite (1980) for the reduction; the polynomial of log32 is that of Cephes (Moshier 1989), and that of
+exp32 a minimax fit of our own with a relative error of 3e-9.
 """
 
 import numpy as np

@@ -37,7 +37,7 @@ def normal_quantile(word):
     """Φ⁻¹((word + ½)/2³²) with a relative error of 6e-10, free of branches.
 
     With s = 2u − 1 it is s·g(w), w = −log(1 − s²), and g is smooth: a rational function of our own fits it up to the
-    last word. The same variable serves Giles (2010), "Approximating the erfinv function".
+    last word. The same variable serves Giles (2012), "Approximating the erfinv function".
     """
     u = (np.float64(word) + 0.5) * WORD
     w = -log64(4.0 * u * (1.0 - u))
