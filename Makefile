@@ -28,6 +28,7 @@ evidence: $(ENV)/ready
 docs: $(ENV)/ready
 	$(ENV)/bin/python $(PIP) --editable .[docs]
 	$(ENV)/bin/python scripts/make_metric_pages.py
+	$(ENV)/bin/python scripts/make_gallery.py
 	NO_MKDOCS_2_WARNING=1 $(ENV)/bin/mkdocs build --strict
 
 $(DEMO_ENV)/ready: pyproject.toml constraints.txt

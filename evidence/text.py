@@ -241,6 +241,7 @@ error {comparison_power_error} %).
 | --- | ---: | ---: | ---: | ---: | ---: |
 {power_noise}
 {power_heavy}
+
 ## Deep-ensemble equivalents
 
 An ideal pool: members share what they know of a row and add noise of their own. Fresh members, k of them, are then

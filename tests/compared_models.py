@@ -71,8 +71,14 @@ def half(model):
     return replace(model, scores=model.scores.astype(np.float16))
 
 
-def with_ids(model):
-    return replace(model, info=replace(model.info, ids=IDS))
+def with_ids(model, ids=None):
+    return replace(model, info=replace(model.info, ids=IDS if ids is None else ids))
+
+
+def answers(seed, accuracy):
+    """Judged answers of cases of their own, whose ids are row numbers."""
+    rng = np.random.default_rng(seed)
+    return cal.Judged.from_confidence(rng.uniform(0.3, 1.0, N), rng.random(N) < accuracy, ids=NUMBERS)
 
 
 def alike():
@@ -107,6 +113,15 @@ def tree(seed):
     return cal.Classification.from_probs(probs[leaf], labels)
 
 
+def stacked(cells, labels=None):
+    """Cells of one type of shift, one severity after the other."""
+    severity = np.repeat(np.arange(len(cells)), [cell.n for cell in cells])
+    columns = {"severity": severity, "shift": np.full(len(severity), "noise")}
+    logits = np.concatenate([cell.scores[0] for cell in cells])
+    own = np.concatenate([cell.labels for cell in cells])
+    return cal.Classification.from_logits(logits, own if labels is None else labels, columns=columns)
+
+
 def saturated(seed):
     """Mostly one-hot, as float32 makes of confident networks."""
     scores = np.eye(C)[made(0).labels]
@@ -114,6 +129,7 @@ def saturated(seed):
     return cal.Classification.from_probs(scores, made(0).labels)
 
 
+NUMBERS = np.arange(N)
 IDS = np.array([f"row{k}" for k in range(N)])
 BACK = np.arange(N)[::-1]
 FIVE = made(5, members=5)

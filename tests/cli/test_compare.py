@@ -138,15 +138,51 @@ def test_members_of_clean_files_are_models_too(run_here, files):
     assert "scored-on-fitted-rows" in {note["code"] for note in data["warnings"]}
 
 
-def test_strict_refuses_arrays_that_fit_nothing(run_here, files):
+def test_strict_notes_arrays_that_fit_nothing_after_everything_is_written(run_here, files):
     arrays = dict(np.load(files / "good.npz"))
     np.savez(files / "odd.npz", stuff=np.zeros(7), **arrays)
-    done = run_here("compare", f"a={files}/odd.npz", f"b={files}/poor.npz", *FAST, "--json", "-")
+    asked = ["compare", f"a={files}/odd.npz", f"b={files}/poor.npz", *FAST, "--json", files / "c.json", "-q"]
+    for extra, code in (([], 0), (["--strict"], 1)):
+        done = run_here(*asked, *extra)
+        assert done.code == code, done.err
+        notes = json.loads((files / "c.json").read_text())["warnings"]
+        assert [note["code"] for note in notes if "stuff" in note["message"]] == ["ignored-arrays"]
+        (files / "c.json").unlink()
+        assert ("ignored-arrays" in done.err) == (code == 1)
+
+
+@pytest.fixture
+def both(files):
+    """Two ensembles in one file, with the names of their members."""
+    arrays = dict(np.load(files / "four.npz"))
+    logits = arrays.pop("logits")
+    other = logits + np.random.default_rng(1).normal(size=logits.shape)
+    np.savez(files / "both.npz", soft=logits, hard=other, nets=np.array(["n0", "n1", "n2", "n3"]), **arrays)
+    return [f"{name}={files}/both.npz::logits={name},member_names=nets" for name in ("soft", "hard")]
+
+
+def test_what_another_model_reads_from_the_same_file_is_nothing_to_note(run_here, both):
+    done = run_here("compare", *both, *FAST, "--strict", "--json", "-")
     assert done.code == 0, done.err
-    assert any("stuff" in note["message"] for note in json.loads(done.out)["warnings"])
-    refused = run_here("compare", f"a={files}/odd.npz", f"b={files}/poor.npz", *FAST, "--strict")
-    assert refused.code == 2
-    assert "stuff" in refused.err
+    assert json.loads(done.out)["warnings"] == []
+    alone = run_here("compare", both[0], *FAST, "--json", "-")
+    assert "'hard'" in json.loads(alone.out)["warnings"][0]["message"]
+
+
+@pytest.mark.parametrize("before", ["", "d/"])
+def test_members_of_one_name_have_the_name_of_their_file_before_it(run_here, both, before):
+    names = [before + argument for argument in both]
+    done = run_here("compare", *names, "--by-member", *FAST, "-s", "cll", "--json", "-")
+    assert done.code == 0, done.err
+    members = {f"{name}/n{k}" for name in ("soft", "hard") for k in range(4)}
+    assert {item["model"] for item in json.loads(done.out)["ranking"]} == {"soft", "hard"} | members
+
+
+def test_a_member_that_is_called_as_a_file_gives_way(run_here, both, files):
+    named = f"n1={files}/poor.npz"
+    done = run_here("compare", both[0], named, "--by-member", *FAST, "-s", "cll", "--json", "-")
+    assert done.code == 0, done.err
+    assert {item["model"] for item in json.loads(done.out)["ranking"]} == {"soft", "n0", "soft/n1", "n2", "n3", "n1"}
 
 
 def test_gates_bring_their_scores_and_equivalents_want_a_pool(run_here, expect_refusal, files):

@@ -11,8 +11,11 @@ from compared_models import (
     BACK,
     FIVE,
     IDS,
+    NUMBERS,
+    C,
     N,
     alike,
+    answers,
     fitted,
     gaussian,
     half,
@@ -26,6 +29,7 @@ from compared_models import (
     rounded,
     run,
     saturated,
+    stacked,
     tree,
     turned,
     twice,
@@ -71,6 +75,16 @@ def ranked(*names):
 
 def units(of, **more):
     return {"columns": {"u": np.arange(N) // of}, **more}
+
+
+def several(seed):
+    """Judged answers with the confidences of three members."""
+    correct = np.random.default_rng(3).random(N) < 0.7
+    return cal.Judged.from_confidence(np.random.default_rng(seed).uniform(0.3, 1.0, (3, N)), correct)
+
+
+def shifted(cells, labels=None, **given):
+    return setup({"a": stacked(cells, labels)}, shift=("shift", "severity"), **given)
 
 
 def padded(model, labels=None):
@@ -154,6 +168,11 @@ TRIGGERS = {
     "identical-models": {
         "same logits": lambda: setup({"a": made(1), "b": made(1)}),
         "once as probabilities": lambda: setup({"a": made(1), "b": made(1).as_probs()}),
+        "an ensemble and its average": lambda: setup({"avg": FIVE.average(), "all": FIVE}),
+        "stored in float32": lambda: setup({"all": FIVE, "avg": mean_probs(FIVE)}),
+        "members in another order": lambda: setup({"a": FIVE, "b": FIVE.subset(range(4, -1, -1))}),
+        "members twice": lambda: setup({"a": FIVE, "b": replace(FIVE, scores=np.repeat(FIVE.scores, 2, axis=0))}),
+        "judged by several": lambda: setup({"a": several(1), "b": several(1).average()}),
         "judged": lambda: setup({"a": judged(1), "b": judged(1)}),
         "gaussian": lambda: setup({"a": gaussian(1), "b": gaussian(1)}, scores=("crps",)),
     },
@@ -179,6 +198,13 @@ TRIGGERS = {
             {"a": made(1, ids=IDS), "b": made(2, ids=IDS)},
             clean={"a": made(3, ids=IDS)[:50], "b": made(4, ids=IDS)[:50]},
         ),
+        "clean are numbered anew": lambda: setup(
+            {"a": made(1, ids=NUMBERS)}, clean={"a": with_ids(made(1)[BACK], NUMBERS)}
+        ),
+        "judged ones, too": lambda: setup(
+            {"a": judged(1, ids=NUMBERS)}, clean={"a": with_ids(judged(1), N + NUMBERS)[:60]}
+        ),
+        "judged ones by ids": lambda: setup({"a": judged(1, ids=IDS)}, clean={"a": judged(2, ids=IDS)[BACK]}),
         "gaussian": lambda: setup(
             {"a": cal.recalibration.StdScaling().fit(gaussian(1)).transform(gaussian(1)), "b": gaussian(2)},
             scores=("crps",),
@@ -208,6 +234,8 @@ TRIGGERS = {
         "ids repeat": lambda: setup({"a": made(1, ids=np.arange(N) // 2), "b": made(2, ids=np.arange(N) // 2)}),
         "patients": lambda: setup({"a": made(1, columns={"patient_id": np.arange(N) // 4}), "b": made(2)}),
         "copies": lambda: setup({"a": twice(made(1)), "b": twice(made(2))}),
+        "one set of cases under three severities": lambda: shifted([made(k) for k in (1, 2, 3)]),
+        "the first of them": lambda: shifted([made(1), made(2)[:60]]),
         "copies of numbers": lambda: setup({"a": twice(gaussian(1)), "b": twice(gaussian(2))}, scores=("crps",)),
     },
     "single-seed": {"two methods": lambda: setup({"a": run("swag", 1), "b": run("sgld", 1)})},
@@ -275,6 +303,8 @@ NEAR_MISSES = {
     "different-members": {
         "as many": lambda: setup({"a": made(1, members=3), "b": made(2, members=3)}),
         "a pool counts them": lambda: setup({"a": made(1), "b": made(2, members=3), "pool": FIVE}, pool="pool"),
+        "its average": lambda: setup({"all": FIVE, "avg": FIVE.average()}),
+        "its average and its members": lambda: setup({"all": FIVE, "avg": FIVE.average(), "m": FIVE.member(1)}),
         "members of the ensemble": lambda: setup({"all": FIVE, **{f"m{k}": FIVE.member(k) for k in range(5)}}),
         "two of them, in another order": lambda: setup(
             {"all": with_ids(FIVE), "a": with_ids(FIVE).member(1)[BACK], "b": with_ids(FIVE).member(3).as_probs()}
@@ -290,6 +320,9 @@ NEAR_MISSES = {
     },
     "identical-models": {
         "another row": lambda: setup({"a": made(1), "b": nudged(made(1))}),
+        "an ensemble and its average logits": lambda: setup({"a": mean_logits(FIVE), "b": FIVE}),
+        "an ensemble and the average of some": lambda: setup({"a": FIVE.subset(range(4)).average(), "b": FIVE}),
+        "judged by others": lambda: setup({"a": several(1), "b": several(2).average()}),
         "another temperature": lambda: setup({"a": made(1), "b": replace(made(1), scores=made(1).scores * 2)}),
     },
     "averaged-logits": {
@@ -305,6 +338,16 @@ NEAR_MISSES = {
         "row numbers are no ids": lambda: setup(
             {"a": made(1, ids=np.arange(N)), "b": made(2, ids=np.arange(N))},
             clean={"a": other(1, ids=np.arange(N)), "b": other(2, ids=np.arange(N))},
+        ),
+        "row numbers of other answers": lambda: setup(
+            {"a": answers(1, 0.7), "b": answers(2, 0.96)}, clean={"a": answers(3, 0.7), "b": answers(4, 0.96)}
+        ),
+        "one label in nearly all rows": lambda: setup(
+            {"a": replace(made(1, ids=NUMBERS), labels=np.zeros(N, int))},
+            clean={"a": replace(other(1, ids=NUMBERS), labels=np.zeros(N, int))},
+        ),
+        "a tree on other rows": lambda: setup(
+            {"a": with_ids(tree(1), NUMBERS)}, clean={"a": with_ids(tree(1)[BACK], N + NUMBERS)}
         ),
         "round confidences": lambda: setup(
             {"a": fitted(rounded(1), rounded(1)[BACK[:200]])[:150], "b": rounded(2)[BACK[:200]][:150]}
@@ -347,6 +390,12 @@ NEAR_MISSES = {
         ),
         "one value a row": lambda: setup({"a": made(1, columns={"patient": np.arange(N)}), "b": made(2)}),
         "a tree: equal predictions of other cases": lambda: setup({"a": tree(1), "b": tree(2)}),
+        "other cases under each severity": lambda: shifted([made(1), other(1), made(2, start=2000)]),
+        "labels in order": lambda: shifted([made(1), other(1)], np.tile(np.sort(made(1).labels), 2)),
+        "labels in turn": lambda: shifted([made(1), other(1)], np.arange(2 * N) % C),
+        "few rows": lambda: shifted([made(1)[:20], made(2)[:20]]),
+        "units of cases": lambda: shifted([made(1), made(2)], units="severity"),
+        "no shift": lambda: setup({"a": stacked([made(1), made(2)])}),
         "saturated": lambda: setup({"a": saturated(1), "b": saturated(2)}),
         "only one model repeats": lambda: setup({"a": tree(1), "b": replace(made(2), labels=tree(1).labels)}),
     },
@@ -399,6 +448,16 @@ def test_every_pitfall_has_both():
 def test_the_page_of_pitfalls_has_a_section_for_each():
     page = Path(__file__).parents[2] / "docs" / "pitfalls.md"
     assert re.findall(r"^## (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE) == list(PITFALLS)
+
+
+def test_the_page_names_every_other_note_of_a_comparison():
+    root = Path(__file__).parents[2]
+    sources = [*(root / "src/calibrant/comparison").glob("*.py"), *(root / "src/calibrant/predictions").rglob("*.py")]
+    sources += (root / "src/calibrant/evaluation").glob("compar*.py")
+    codes = {code for path in sources for code in re.findall(r'Note\(\s*"([a-z-]+)"', path.read_text(encoding="utf-8"))}
+    page = (root / "docs" / "pitfalls.md").read_text(encoding="utf-8").partition("## Other notes")[2]
+    assert codes >= {"temperature-at-bound", "infinite-score", "left-out"}
+    assert [code for code in sorted(codes - set(PITFALLS)) if f"`{code}`" not in page] == []
 
 
 def test_a_comparison_that_is_in_order_has_no_note():

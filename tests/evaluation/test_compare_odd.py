@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import calibrant as cal
-from calibrant.errors import CalibrantError, UsageError
+from calibrant.errors import CalibrantError, InputError, UsageError
 from calibrant.evaluation.result import Evaluation
 
 N, C = 240, 4
@@ -104,6 +104,22 @@ def test_clean_rows_of_data_sets_are_given_as_the_models_are():
             cal.compare(sets, "cll", temperature="clean", clean=wrong)
 
 
+@pytest.mark.parametrize("how", [{"temperature": "clean"}, {"shift": True}])
+@pytest.mark.parametrize(
+    ("clean", "says"),
+    [
+        (cal.Classification.from_logits(TRUTH[:, :3], np.minimum(LABELS, 2)), "a has 4 and they have 3"),
+        (cal.Classification.from_logits(TRUTH), "clean: a: expected a label"),
+        (cal.Judged.from_confidence(np.full(N, 0.7), LABELS > 0), "a is classification and they are judged"),
+    ],
+    ids=["classes", "labels", "task"],
+)
+def test_clean_rows_of_another_problem_are_refused(clean, says, how):
+    columns = {"severity": np.ones(N, int), "shift": np.full(N, "noise")}
+    with pytest.raises(InputError, match=says):
+        cal.compare({"a": model(0.5, columns=columns)}, "cll", clean={"a": clean}, resamples=100, **how)
+
+
 def test_a_severity_of_one_row_is_undefined_and_nothing_else_is():
     severity = np.r_[np.zeros(N - 41, int), np.ones(40, int), 2]
     columns = {"severity": severity, "shift": np.where(severity, "noise", "none")}
@@ -137,14 +153,30 @@ def test_the_notes_of_predictions_are_kept():
     assert mistaken.notes()
 
 
-def test_a_temperature_at_its_bound_is_said():
+def at_bound(models, **how):
+    found = cal.compare(models, "cll", resamples=100, **how)
+    return [note.message for note in found.warnings if note.code == "temperature-at-bound"]
+
+
+def test_a_temperature_at_its_bound_is_said_with_its_reason():
     """Halves without an error want certainty: what 1/64 makes of the errors of the others is no likelihood."""
-    logits = np.tile([3.0, 0.0], (60, 1))
-    labels = np.zeros(60, int)
+    logits, labels = np.tile([3.0, 0.0], (60, 1)), np.zeros(60, int)
     labels[0] = 1
-    found = cal.compare({"a": cal.Classification.from_logits(logits, labels)}, resamples=100)
-    assert "temperature-at-bound" in codes(found)
-    assert "temperature-at-bound" not in codes(cal.compare({"a": model(0.5)}, resamples=100))
+    (said,) = at_bound({"a": cal.Classification.from_logits(logits, labels)})
+    assert "in 5 of 10 fits the temperature ends at 1/64 (every row that it is fitted on is right)" in said
+    assert at_bound({"a": model(0.5)}) == []
+
+
+def test_a_bound_of_other_reasons_is_not_called_a_half_without_errors():
+    flat = cal.Classification.from_logits(1e-3 * TRUTH, LABELS)
+    (said,) = at_bound({"flat": flat})
+    assert "in 10 of 10 fits the temperature ends at 1/64, and" in said
+    shown = cal.Classification.from_probs(np.eye(C)[TRUTH.argmax(axis=1)], LABELS)
+    wrong = int((TRUTH.argmax(axis=1) != LABELS).sum())
+    for models, how in (({"a": shown}, {}), ({"a": model(0.5)}, {"temperature": "clean", "clean": {"a": shown}})):
+        (said,) = at_bound(models, **how)
+        assert f"{wrong} labels of {N} have probability 0" in said
+        assert "is right" not in said
 
 
 # -------------------------------------------------------------------------------------------------- data sets

@@ -11,6 +11,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from calibrant.reporting.charts import lines_of, nice_ticks, shortened, spread, tick_label
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,6 @@ from calibrant.evaluation.comparison_words import comparison_legend, named, othe
 from calibrant.evaluation.rendering import Table, columns_of, latex, text
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.registry.estimate import Estimate
-from calibrant.reporting.charts import lines_of, nice_ticks, shortened, spread, tick_label
 from calibrant.reporting.page import page
 
 NAN = math.nan

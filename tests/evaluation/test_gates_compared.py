@@ -112,6 +112,24 @@ def test_an_equivalent_beyond_the_pool_goes_on_without_end():
         assert not passes(held, require="dee < 20")
 
 
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        (Equivalent(1, -0.2, 2.4637, 1.0, 6.0, 0.95, NAN, NAN, "", True, True),
+         "2.4637, 95 % interval < 1.0 to > 6.0:"),
+        (Equivalent(1, -0.2, 1.0, 1.0, 1.6774, 0.95, NAN, NAN, "below", True),
+         "< 1.0, 95 % interval < 1.0 to 1.6774:"),
+        (Equivalent(1, -0.2, 6.0, 1.005, 6.0, 0.95, NAN, NAN, "above", False, True),
+         "> 6.0, 95 % interval 1.0050 to > 6.0:"),
+        (Equivalent(1, -0.2, 2.0, NAN, NAN, 0.95, NAN, NAN), "2.0000, 95 % interval without ends:"),
+    ],
+)  # fmt: skip
+def test_an_equivalent_is_told_as_the_tables_have_it(item, told):
+    held = replace(COMPARED, comparison=replace(COMPARED.comparison, equivalents={"new": item}))
+    (found,) = cal.gate(held, require="dee > 1.01")
+    assert found.reason == f"new: dee {told} on both sides of 1.01"
+
+
 # --------------------------------------------------------------------- what decides: the pair, or the interval
 @pytest.mark.parametrize(("score", "difference"), [("nll", INF), ("cll", -INF), ("brier", INF)])
 def test_an_infinite_difference_decides(score, difference):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -40,7 +41,7 @@ Shift = Annotated[
 ]
 Flips = Annotated[bool, typer.Option("--flips", help="Show how ranks by TACE change with its bins and threshold.")]
 Resamples = Annotated[int, typer.Option("--resamples", help="Replicates of the bootstrap and of flipped signs.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 where a pitfall is noticed.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 where a pitfall or anything else is noted.")]
 
 
 @inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
@@ -80,14 +81,15 @@ def command(
     gates = gating.parsed(fail_on, require, of=("Threshold", "Versus", "Best"))
     check_outputs(json=json_path, html=html_path)
     wanted = _scores(scores, gates, pool)
-    given = named_files(models, columns, by_member, strict)
+    arrays = _arrays([*models, *(clean or []), *([] if pool is None else [pool])])
+    given = named_files(models, columns, arrays, by_member)
     how: dict[str, Any] = {
         "rank_by": rank_by, "baseline": baseline, "temperature": temperature, "repeats": repeats, "draws": draws,
         "units": units, "shift": shift, "flips": flips, "level": level, "resamples": resamples, "seed": seed,
         "threads": threads,
     }  # fmt: skip
-    how["pool"] = _pool(pool, given, columns)
-    how["clean"] = named_files(clean, columns, by_member, strict) if clean else None
+    how["pool"] = _pool(pool, given, columns, arrays)
+    how["clean"] = named_files(clean, columns, arrays, by_member) if clean else None
     with progress_bar(quiet) as progress:
         evaluation = compare(given, wanted, progress=progress, **how)
     gating.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
@@ -111,19 +113,41 @@ def _scores(named: list[str] | None, gates: list[Any], pool: str | None) -> list
     return [*named, *more]
 
 
-def named_files(arguments: list[str], columns: Any, by_member: bool = False, strict: bool = False) -> dict[str, Any]:
-    """What NAME=FILE and DATASET/NAME=FILE name: models by name, by data set where there are several."""
+Arrays = dict[Path, frozenset[str]]
+"""By file the arrays that some argument names: what one model reads is nothing odd to the others."""
+
+
+def _arrays(arguments: list[str]) -> Arrays:
+    from calibrant.predictions.files.shards import Source
+
+    out: Arrays = {}
+    for argument in arguments:
+        source = Source.parse(parts_of(argument)[2])
+        path = source.path.resolve()
+        out[path] = out.get(path, frozenset()) | frozenset(source.rename.values())
+    return out
+
+
+def named_files(arguments: list[str], columns: Any, arrays: Arrays, by_member: bool = False) -> dict[str, Any]:
+    """What NAME=FILE and DATASET/NAME=FILE name: models by name, by data set where there are several.
+
+    Members that are called as another model of their data set have the name of their file before their own.
+    """
     from calibrant.errors import UsageError, show
 
-    found: dict[str, dict[str, Any]] = {}
+    read = []
     for argument in arguments:
-        dataset, name, file = _parts(argument)
-        models = _read(name, file, columns, by_member, strict)
-        for key, item in models.items():
+        dataset, name, file = parts_of(argument)
+        read.append((dataset, *_read(name, file, columns, arrays, by_member)))
+    again = _given_twice([(dataset, [item.name, *members]) for dataset, item, members in read])
+    found: dict[str, dict[str, Any]] = {}
+    for dataset, item, members in read:
+        called = {f"{item.name}/{name}" if name in again else name: member for name, member in members.items()}
+        for key, model in ((item.name, item), *called.items()):
             if key in found.setdefault(dataset, {}):
-                came = f"two are called {show(key)}"
-                raise UsageError("compare", expected="a name for each model", came=came, do="write NAME=FILE")
-            found[dataset][key] = item
+                came, do = f"two are called {show(key)}", "write NAME=FILE, no name twice"
+                raise UsageError("compare", expected="a name for each model", came=came, do=do)
+            found[dataset][key] = model.named(key)
     if "" in found and len(found) > 1:
         came = "some have one and some have none"
         raise UsageError("compare", expected="a data set for every model, or for none", came=came,
@@ -131,10 +155,16 @@ def named_files(arguments: list[str], columns: Any, by_member: bool = False, str
     return found.get("", found)
 
 
-def _parts(argument: str) -> tuple[str, str, str]:
-    """Data set, name and file; a path that exists is a file, whatever signs it has."""
-    from pathlib import Path
+def _given_twice(names: list[tuple[str, list[str]]]) -> set[str]:
+    """The names that two models of one data set have, or a model and a member."""
+    from collections import Counter
 
+    counts = Counter((dataset, name) for dataset, own in names for name in own)
+    return {name for (_, name), count in counts.items() if count > 1}
+
+
+def parts_of(argument: str) -> tuple[str, str, str]:
+    """Data set, name and file; a path that exists is a file, whatever signs it has."""
     before = argument.partition("::")[0]
     name, sign, rest = argument.partition("=")
     if not sign or "::" in name or Path(before).exists():
@@ -143,26 +173,26 @@ def _parts(argument: str) -> tuple[str, str, str]:
     return dataset.strip(), model.strip(), rest
 
 
-def _read(name: str, file: str, columns: Any, by_member: bool, strict: bool) -> dict[str, Any]:
+def _read(name: str, file: str, columns: Any, arrays: Arrays, by_member: bool) -> tuple[Any, dict[str, Any]]:
+    """The model of a file, and its members by name where they are models too."""
+    from calibrant.predictions.files.shards import Source
     from calibrant.predictions.files.stream import Stream
 
-    (item,) = inputs.read_all([file], columns, strict=strict)
+    elsewhere = arrays.get(Source.parse(file).path.resolve(), frozenset())
+    (item,) = inputs.read_all([file], columns, strict=False, elsewhere=elsewhere)
     item = item.read() if isinstance(item, Stream) else item
     item = item.named(name) if name else item
-    out = {item.name: item}
-    if by_member and item.members > 1:
-        names = getattr(item, "member_names", None) or [f"{item.name}[{k}]" for k in range(item.members)]
-        out |= {member: item.member(k).named(member) for k, member in enumerate(names)}
-    return out
+    if not by_member or item.members < 2:
+        return item, {}
+    names = getattr(item, "member_names", None) or [f"{item.name}[{k}]" for k in range(item.members)]
+    return item, {member: item.member(k) for k, member in enumerate(names)}
 
 
-def _pool(pool: str | None, given: dict[str, Any], columns: Any) -> Any:
+def _pool(pool: str | None, given: dict[str, Any], columns: Any, arrays: Arrays) -> Any:
     """The name of a model, or predictions of a file."""
-    from pathlib import Path
-
     if pool is None or pool in given or any(isinstance(value, dict) for value in given.values()):
         return pool
     if "=" in pool or Path(pool.partition("::")[0]).exists():
-        (item,) = named_files([pool], columns).values()
+        (item,) = named_files([pool], columns, arrays).values()
         return item
     return pool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -171,14 +172,19 @@ def with_columns(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], 
 
 
 def read_all(
-    files: list[str], columns: Columns, *, strict: bool, blocks: bool = False, soft_labels: bool = False
-) -> list[InMemory | Stream]:
-    """Every input that was named, with the column options: read at once, or left in its files where it is large."""
+    files: list[str], columns: Columns, *, strict: bool, blocks: bool = False, soft_labels: bool = False,
+    elsewhere: frozenset[str] = frozenset(),
+) -> list[InMemory | Stream]:  # fmt: skip
+    """Every input that was named, with the column options: read at once, or left in its files where it is large.
+
+    elsewhere: arrays of these files that other inputs read, and that are ignored without a word.
+    """
     from calibrant.predictions.files.shards import Source
     from calibrant.predictions.files.tables import ColumnOptions
 
     options = ColumnOptions(**columns)
-    read = [_read(Source.parse(file), options, strict, blocks) for file in files]
+    sources = [replace(Source.parse(file), elsewhere=elsewhere) for file in files]
+    read = [_read(source, options, strict, blocks) for source in sources]
     return [soft(item) for item in read] if soft_labels else read
 
 

@@ -54,19 +54,26 @@ def command(
     check_outputs(html=output)
     chosen = tuple(form.strip() for form in forms.split(",") if form.strip()) if figures else FORMS
     stored, files = _sorted_out(given)
-    found = [evaluation for path in stored for evaluation in [_loaded(path)]]
+    found = [_loaded(path) for path in stored]
     if files:
-        from calibrant.cli.compare import named_files
-
-        models = named_files(files, columns)
+        predictions = [_read(file, columns) for file in files]
         with progress_bar(quiet) as progress:
             found += assess(
-                models, by=by or (), units=units, level=level, resamples=resamples, seed=seed, threads=threads,
+                predictions, by=by or (), units=units, level=level, resamples=resamples, seed=seed, threads=threads,
                 progress=progress,
             )  # fmt: skip
     written = report(found, output, title=title, figures=figures, forms=chosen, rows=not no_rows)
     if not quiet:
         emit("\n".join(["written: " + str(written)] + ([f"written: {figures}"] if figures else [])))
+
+
+def _read(argument: str, columns: inputs.Columns) -> Any:
+    """The predictions that NAME=FILE names."""
+    from calibrant.cli.compare import parts_of
+
+    _, name, file = parts_of(argument)
+    (item,) = inputs.read_all([file], columns, strict=False)
+    return item.named(name) if name else item
 
 
 def _loaded(path: Any) -> Evaluation:

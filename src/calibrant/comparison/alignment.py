@@ -215,6 +215,15 @@ def _truths(first: InMemory, second: InMemory, own: bool) -> list[tuple[str, Any
     return out
 
 
+def truth_of(model: InMemory) -> np.ndarray | None:
+    """What came true of each row: labels, whether answers are right, or numbers; nothing where it is not known."""
+    for name in ("labels", "correct", "y"):
+        found = getattr(model, name, None)
+        if found is not None:
+            return np.asarray(found)
+    return None
+
+
 def _same(one: np.ndarray, two: np.ndarray) -> np.ndarray:
     """(N,) whether rows are equal; numbers to the precision of float32."""
     if one.shape != two.shape:

@@ -26,6 +26,7 @@ from calibrant.registry.accumulators import Moments
 
 MOST_DRAWS = 10_000
 WIDTH = 80
+CLEAN_OF = "give clean predictions of the same model"
 Known = Classification | Judged
 
 
@@ -169,8 +170,7 @@ def cll_curve(
 def _check(
     predictions: Known, temperature: str, clean: Known | None, level: float, seed: int, threads: int | None
 ) -> None:
-    for item in (predictions,) if clean is None else (predictions, clean):
-        _check_rows(item)
+    _check_rows(predictions)
     if temperature not in (SAME, CLEAN):
         do = did_you_mean(str(temperature), (SAME, CLEAN))
         raise UsageError("temperature", expected="same or clean", came=f"got {show(temperature)}", do=do)
@@ -179,7 +179,7 @@ def _check(
         do = "give them as `clean`" if clean is None else "say temperature='clean', or leave `clean` out"
         raise UsageError("clean", expected="clean predictions where temperature='clean'", came=came, do=do)
     if clean is not None:
-        _same_classes(predictions, clean)
+        check_clean(predictions, clean)
     if not 0.0 < level < 1.0:
         raise UsageError("level", expected="a number between 0 and 1", came=f"got {level}", do="0.95 is usual")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 1 << 64:
@@ -188,11 +188,11 @@ def _check(
         raise UsageError("threads", expected="at least 1", came=f"got {threads}", do="leave it out for all")
 
 
-def _check_rows(item: Any) -> None:
+def _check_rows(item: Any, what: str = "calibrated log-likelihood") -> None:
     """Class predictions or judged answers with a label for each row."""
     if not isinstance(item, Classification | Judged):
         raise NotApplicable(
-            "calibrated log-likelihood",
+            what,
             expected="class predictions or judged answers in memory",
             came=f"got {getattr(item, 'task', type(item).__name__)}",
             do="temperature acts on probabilities of classes",
@@ -200,21 +200,26 @@ def _check_rows(item: Any) -> None:
     labels = item.correct if isinstance(item, Judged) else item.labels
     if labels is None:
         raise LabelsError(
-            f"calibrated log-likelihood: {item.name}",
+            f"{what}: {item.name}",
             expected="a label for each row",
             came="there are only soft labels" if item.has_labels else "there are none",
             do="give what came true for each row",
         )
 
 
-def _same_classes(predictions: Known, clean: Known) -> None:
+def check_clean(predictions: Known, clean: Known) -> None:
+    """Refuse clean rows that cannot fit the temperature of these predictions: without labels, or of other classes."""
+    _check_rows(clean, "clean")
+    if predictions.task != clean.task:
+        came = f"{predictions.name} is {predictions.task} and they are {clean.task}"
+        raise ShapeError("clean", expected="rows of the same task", came=came, do=CLEAN_OF)
     one, two = as_classes(predictions), as_classes(clean)
     names = one.class_names, two.class_names
-    if one.classes != two.classes or predictions.task != clean.task or (all(names) and names[0] != names[1]):
-        came = f"{predictions.name} has {one.classes} and {clean.name} has {two.classes}"
+    if one.classes != two.classes or (all(names) and names[0] != names[1]):
+        came = f"{predictions.name} has {one.classes} and they have {two.classes}"
         if one.classes == two.classes:
-            came = f"those of {predictions.name} and {clean.name} have other names"
-        raise ShapeError("clean", expected="the same classes", came=came, do="give clean predictions of the same model")
+            came = f"those of {predictions.name} have other names"
+        raise ShapeError("clean", expected="rows of the same classes", came=came, do=CLEAN_OF)
 
 
 def _same_members(predictions: Known, clean: Known) -> None:

@@ -50,6 +50,8 @@ class ModelSummary(Record):
     """Data sets that have one."""
     censored: int = 0
     """How many of these lie below 1 or above the size of the pool."""
+    below: int = 0
+    """Those below 1: where there are some and none above, the mean is at most the one that is given."""
 
 
 @dataclass(frozen=True)
@@ -186,10 +188,12 @@ def _beyond_chance(model: str, pairs: Mapping[str, Mapping[tuple[str, str], Pair
     return sum(all(pair.better == model for pair in some) for some in own)
 
 
-def _equivalents(known: list[Equivalent]) -> tuple[float, int, int]:
+def _equivalents(known: list[Equivalent]) -> tuple[float, int, int, int]:
+    """The mean, how many there are, how many are censored, and how many of these are below."""
     if not known:
-        return math.nan, 0, 0
-    return float(np.mean([item.value for item in known])), len(known), sum(bool(item.censored) for item in known)
+        return math.nan, 0, 0, 0
+    sides = [item.censored for item in known]
+    return float(np.mean([item.value for item in known])), len(known), sum(map(bool, sides)), sides.count("below")
 
 
 # ------------------------------------------------------------------------------------------- one pair

@@ -187,6 +187,18 @@ class MeanEquivalent(Record):
     """Of how many the value is 1 because it is at most that, and K because it is at least that."""
     above: int
 
+    def shown(self) -> str:
+        """The mean in words, as `mean_shown` has it."""
+        return mean_shown(self.value, self.below, self.above)
+
+
+def mean_shown(value: float, below: int, above: int) -> str:
+    """A mean of equivalents: < or > where some lie below 1 or above the size of the pool; of both it says how many."""
+    if not math.isfinite(value):
+        return ""
+    sign = "< " if below and not above else "> " if above and not below else ""
+    return f"{sign}{value:.1f}" + (f" ({below} <, {above} >)" if below and above else "")
+
 
 @dataclass(frozen=True)
 class ShiftedCll(Record):

@@ -11,6 +11,7 @@ from calibrant.comparison.setup import Setup, note
 from calibrant.predictions import Classification, InMemory, Judged, Regression
 from calibrant.predictions.base import Note
 
+Averaged = Classification | Judged
 LOOKED_AT = 512
 """Rows at which predictions of two models are held against each other."""
 FEW = 64
@@ -20,21 +21,24 @@ FEW = 64
 def different_members(setup: Setup) -> Iterator[Note]:
     """Models of more and of fewer members.
 
-    A pool counts them; and single networks beside the ensemble of just these are what was asked for.
+    A pool counts them; single networks beside the ensemble of just these are what was asked for; and the average of an
+    ensemble has as many members as that.
     """
-    counts = setup.counts
+    counts = dict(setup.counts)
     if setup.pool is not None or len(set(counts.values())) < 2:
         return
-    if _members_beside_their_ensembles(setup):
+    for names in _alike(setup):
+        counts |= dict.fromkeys(names, max(counts[name] for name in names))
+    if _members_beside_their_ensembles(setup, counts):
         counts = {name: count for name, count in counts.items() if count > 1}
     if len(set(counts.values())) > 1:
         do = "compare as many of each, by cll_curve, or count them in a pool (--pool, pool=)"
         yield note("different-members", f"numbers of members differ ({by_number(counts)}): {do}")
 
 
-def _members_beside_their_ensembles(setup: Setup) -> bool:
+def _members_beside_their_ensembles(setup: Setup, counts: dict[str, int]) -> bool:
     """Whether every model of one member is a member of one of several."""
-    singles = [name for name, count in setup.counts.items() if count == 1]
+    singles = [name for name, count in counts.items() if count == 1]
     if not singles or any(name not in setup.together for name in singles):
         return False
     at_rows = {name: _member_rows(setup.together[name]) for name in setup.counts}
@@ -69,13 +73,18 @@ def pool_overlap(setup: Setup) -> Iterator[Note]:
 
 def identical_models(setup: Setup) -> Iterator[Note]:
     """Several names of the same predictions."""
+    for names in _alike(setup):
+        if len(names) > 1:
+            yield note("identical-models", f"{listed(names)} predict the same in every row: look at the files")
+
+
+def _alike(setup: Setup) -> list[list[str]]:
+    """The models, those together that predict the same."""
     alike: dict[str, list[str]] = {}
     for name in (name for name in setup.together if name in setup.models):
         first = next((one for one in alike if equal_predictions(setup.together[one], setup.together[name])), name)
         alike.setdefault(first, []).append(name)
-    for names in alike.values():
-        if len(names) > 1:
-            yield note("identical-models", f"{listed(names)} predict the same in every row: look at the files")
+    return list(alike.values())
 
 
 def averaged_logits(setup: Setup) -> Iterator[Note]:
@@ -141,20 +150,33 @@ def _looked_at(model: Classification, most: int = LOOKED_AT) -> np.ndarray:
 
 
 def equal_predictions(one: InMemory, two: InMemory) -> bool:
+    """Whether two models predict the same: of classes and judged answers the averages of members, up to rounding."""
     if isinstance(one, Regression) and isinstance(two, Regression):
         pairs = [(getattr(one, key), getattr(two, key)) for key in ("mean", "std", "samples", "quantiles")]
         return one.kind == two.kind and all(a is b or np.array_equal(a, b) for a, b in pairs)
     if isinstance(one, Judged) and isinstance(two, Judged):
         right = one.correct is two.correct or np.array_equal(one.correct, two.correct)  # type: ignore[arg-type]
-        return bool(right and np.array_equal(one.confidence, two.confidence))
+        return bool(right and _equal_averages(one, two, one.confidence, two.confidence))
     if not isinstance(one, Classification) or not isinstance(two, Classification) or one.classes != two.classes:
         return False
-    if one.kind == two.kind and one.scores.shape == two.scores.shape:
-        places = _places(one.n, 16)  # all scores are looked at only where these are equal
-        return all(np.array_equal(one.scores[:, rows], two.scores[:, rows]) for rows in (places, slice(None)))
-    if one.members != two.members:
+    return _equal_averages(one, two, one.scores, two.scores)
+
+
+def _equal_averages(one: Averaged, two: Averaged, scores: np.ndarray, others: np.ndarray) -> bool:
+    """The same scores, or the same probabilities; of one member each in one form, nothing but the same scores."""
+    few = _places(one.n, 16)  # more rows are looked at only where these are equal
+    alike = getattr(one, "kind", "") == getattr(two, "kind", "") and scores.shape == others.shape
+    if alike and all(np.array_equal(scores[:, rows], others[:, rows]) for rows in (few, slice(None))):
+        return True
+    if alike and len(scores) == 1:
         return False
-    return bool(np.allclose(_looked_at(one), _looked_at(two), rtol=0.0, atol=1e-6))
+    looked_at = (few, _places(one.n, LOOKED_AT))
+    return all(np.allclose(_average(one[at]), _average(two[at]), rtol=0.0, atol=1e-6) for at in looked_at)
+
+
+def _average(model: Averaged) -> np.ndarray:
+    mean = model.average()
+    return mean.confidence if isinstance(mean, Judged) else mean.as_probs().scores
 
 
 def _is_mean_of_logits(model: Classification, source: Classification) -> bool:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from calibrant.comparison.alignment import LABELS, ROWS, refusal
+from calibrant.comparison.alignment import LABELS, ROWS, refusal, truth_of
 from calibrant.comparison.listing import by_number, listed, shown
 from calibrant.comparison.setup import CALIBRATED, Setup, note
 from calibrant.predictions import Classification, InMemory, Judged, Regression
 from calibrant.predictions.base import Note
-from calibrant.predictions.marks import met, prediction_hashes, row_hashes
+from calibrant.predictions.marks import prediction_hashes, row_hashes
 from calibrant.recalibration.seen import scored_share
 
 UNITS = frozenset({
@@ -30,6 +31,10 @@ NUMBER = frozenset({
     "code", "hash", "id", "identifier", "idx", "index", "key", "name", "nr", "number", "no", "num", "pk", "ref",
     "uid", "uuid",
 })  # fmt: skip
+LEAST = 5
+"""Labels that should have disagreed, of rows that are not the same."""
+BEGUN = 32
+"""Labels by which cells of a shift are known to begin alike."""
 WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -93,16 +98,46 @@ def scored_on_fitted_rows(setup: Setup) -> Iterator[Note]:
 
 
 def shared_rows(clean: InMemory, scored: InMemory) -> int:
-    """Rows in both: by ids whose labels are the same (row numbers of two files are no ids), or the very predictions."""
-    one, two = clean.info.ids, scored.info.ids
-    if one is not None and two is not None:
-        common, first, second = np.intersect1d(one, two, return_indices=True)
-        labels = getattr(clean, "labels", None), getattr(scored, "labels", None)
-        if len(common) and (labels[0] is None or labels[1] is None):
+    """Rows in both, by ids whose labels agree, or by the very predictions.
+
+    Row numbers of two files are no ids: labels must agree in nine of ten rows and in many more than those of other
+    rows would. Where ids do not tell, as of rows that were numbered anew, predictions that occur once do.
+    """
+    common, first, second = _same_ids(clean, scored)
+    truths = truth_of(clean), truth_of(scored)
+    if len(common) and truths[0] is not None and truths[1] is not None:
+        own, other = truths[0][first], truths[1][second]
+        odd = int((own != other).sum())
+        if odd < 0.1 * len(own) and _by_chance(own, other) >= LEAST + 3.0 * odd:
             return len(common)
-        return len(common) if len(common) and (labels[0][first] == labels[1][second]).mean() > 0.9 else 0  # type: ignore[index]
-    hashes = np.unique(row_hashes(clean))
-    return len(met(hashes[hashes < 1 << 48], row_hashes(scored)))
+    ours, theirs = (_hashes_once(_without_ids(rows)) for rows in (clean, scored))
+    return len(np.intersect1d(ours, theirs))
+
+
+def _same_ids(clean: InMemory, scored: InMemory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The ids in both, and where they stand; none where there are none, or of two kinds."""
+    one, two = clean.info.ids, scored.info.ids
+    if one is None or two is None or (one.dtype.kind in "OUS") != (two.dtype.kind in "OUS"):
+        one = two = np.empty(0)
+    return np.intersect1d(one, two, return_indices=True)
+
+
+def _by_chance(one: np.ndarray, two: np.ndarray) -> float:
+    """In how many places labels of other rows, as frequent as these, would differ."""
+    shares = [dict(zip(*np.unique(labels, return_counts=True), strict=True)) for labels in (one, two)]
+    agree = sum(int(count) * int(shares[1].get(label, 0)) for label, count in shares[0].items())
+    return len(one) - agree / len(one)
+
+
+def _without_ids(rows: InMemory) -> InMemory:
+    return rows if rows.info.ids is None else rows._with_info(replace(rows.info, ids=None))
+
+
+def _hashes_once(rows: InMemory) -> np.ndarray:
+    """The hashes of rows that occur once; none where many repeat, as of trees: equal predictions are then no rows."""
+    hashes = row_hashes(rows)
+    values, times = np.unique(hashes[hashes < 1 << 48], return_counts=True)
+    return values[times == 1] if (times > 1).sum() <= 0.1 * (times == 1).sum() else values[:0]
 
 
 def uneven_recalibration(setup: Setup) -> Iterator[Note]:
@@ -119,7 +154,7 @@ def uneven_recalibration(setup: Setup) -> Iterator[Note]:
 
 # ------------------------------------------------------------------------------------------------- dependent
 def dependent_rows(setup: Setup) -> Iterator[Note]:
-    """Without units: repeated ids, repeated values of a column that is named like a unit, or copies of rows."""
+    """Without units: repeated ids or values of a column named like a unit, cases under several shifts, copies."""
     if setup.units is not None or not setup.models:
         return
     for name, model in setup.models.items():
@@ -136,6 +171,13 @@ def dependent_rows(setup: Setup) -> Iterator[Note]:
             do = f"if rows of one value depend on each other, give --units {column} (units={column!r})"
             yield note("dependent-rows", f"{said}: {do}")
             return
+    cases = shifted_cases(setup)
+    if cases:
+        rows, cells = cases
+        said = f"{cells} cells of a shift begin with the same {rows} labels in one order, as copies of cases do"
+        do = "name the case of each row in ids or a column, and give it as --units (units=)"
+        yield note("dependent-rows", f"{said}: {do}")
+        return
     copies = copied_rows(setup.together)
     if copies:
         said = f"{copies} rows are copies of others, predictions and labels alike, and treated as independent"
@@ -178,6 +220,34 @@ def is_unit(column: str) -> bool:
     return bool(named) and all(word in known or word.removesuffix("s") in known for word in named)
 
 
+def shifted_cases(setup: Setup) -> tuple[int, int] | None:
+    """How many labels some cells of a shift begin with alike, and how many cells; None where that may be chance."""
+    model = next(iter(setup.models.values()))
+    truth = truth_of(model)
+    if setup.shift is None or truth is None or not all(name in model.columns for name in setup.shift):
+        return None
+    kinds, levels = (_numbered(model.columns[name]) for name in setup.shift)
+    cells = _numbered(kinds * (int(levels.max()) + 1) + levels)
+    order = np.argsort(cells, kind="stable")
+    begun: dict[bytes, list[np.ndarray]] = {}
+    for own in np.split(truth[order], np.flatnonzero(np.diff(cells[order])) + 1):
+        if len(own) >= BEGUN and in_no_order(own):
+            begun.setdefault(own[:BEGUN].tobytes(), []).append(own)
+    for found in begun.values():
+        longest = max(found, key=len)
+        alike = [len(own) for own in found if np.array_equal(own, longest[: len(own)])]
+        if len(alike) > 1:
+            return min(alike), len(alike)
+    return None
+
+
+def in_no_order(labels: np.ndarray) -> bool:
+    """Whether labels are neither sorted nor in turn, so that other cases would hardly have the same ones."""
+    some = labels[:1000]
+    in_turn = any(np.array_equal(some[k:], some[:-k]) for k in range(1, len(some) // 2 + 1))
+    return int((some[1:] < some[:-1]).sum()) >= LEAST and not in_turn
+
+
 def copied_rows(models: dict[str, InMemory]) -> int:
     """Rows that repeat the predictions of others in all models, where labels agree too often for different cases.
 
@@ -192,7 +262,7 @@ def copied_rows(models: dict[str, InMemory]) -> int:
         if isinstance(model, Classification):
             equal = (model.scores[:, first] == model.scores[:, second]).all(axis=(0, 2))
             first, second = first[equal], second[equal]
-    if len(first) < 5:
+    if len(first) < LEAST:
         return 0
     example = next(iter(models.values()))
     if isinstance(example, Regression):
@@ -206,7 +276,7 @@ def copied_rows(models: dict[str, InMemory]) -> int:
         agreed = truth[first] == truth[second]
         expected = float(np.sum(1.0 - np.mean([_agreement(m, first) for m in models.values()], axis=0)))
     odd = int((~agreed).sum())
-    return count if odd <= 0.005 * len(agreed) and expected >= 5.0 + 3.0 * odd else 0
+    return count if odd <= 0.005 * len(agreed) and expected >= LEAST + 3.0 * odd else 0
 
 
 def _repeated(models: list[InMemory]) -> tuple[np.ndarray, np.ndarray, int]:

@@ -12,6 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
+from calibrant.comparison.alignment import truth_of
 from calibrant.comparison.listing import listed, shown
 from calibrant.comparison.rules_members import equal_predictions
 from calibrant.comparison.setup import note
@@ -62,7 +63,7 @@ def _no_chance(one: InMemory, two: InMemory) -> bool:
     """Whether equal predictions are more than those of a constant: there are several, or labels are equal, too."""
     if len(np.unique(prediction_hashes(one))) >= LEAST:
         return True
-    return one.n >= LEAST and _truth(one) is not None and np.array_equal(_truth(one), _truth(two))  # type: ignore[arg-type]
+    return one.n >= LEAST and truth_of(one) is not None and np.array_equal(truth_of(one), truth_of(two))  # type: ignore[arg-type]
 
 
 def same_cases(one: InMemory, two: InMemory) -> bool:
@@ -73,17 +74,9 @@ def same_cases(one: InMemory, two: InMemory) -> bool:
         return False
     common, first, second = np.intersect1d(one.info.ids, two.info.ids, return_indices=True)
     least = SHARE * min(len(np.unique(one.info.ids)), len(np.unique(two.info.ids)))
-    truths = _truth(one), _truth(two)
+    truths = truth_of(one), truth_of(two)
     if truths[0] is None or truths[1] is None or len(common) < max(least, LEAST):
         return False
     own, other = truths[0][first], truths[1][second]
     shares = np.unique(own, return_counts=True)[1] / len(own)
     return bool(np.array_equal(own, other)) and len(own) * (1.0 - float((shares**2).sum())) >= LEAST
-
-
-def _truth(model: InMemory) -> np.ndarray | None:
-    for name in ("labels", "correct", "y"):
-        found = getattr(model, name, None)
-        if found is not None:
-            return np.asarray(found)
-    return None

@@ -173,6 +173,8 @@ class Setup:
     """Spec strings, cll and brier_ts, that models are compared by."""
     rank_by: str = ""
     units: str | None = None
+    shift: tuple[str, str] | None = None
+    """The columns of type and severity, where rows are those of a shift."""
     pool: str | None = None
     """The name of the pool; its predictions are among the models, or `pool_predictions`."""
     clean: Mapping[str, InMemory] | None = None

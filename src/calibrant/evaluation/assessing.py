@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from calibrant.errors import CalibrantError
+from calibrant.errors import CalibrantError, UsageError
 from calibrant.evaluation.check import check
 from calibrant.evaluation.choosing import Input
 from calibrant.evaluation.compare import compare
@@ -16,7 +16,8 @@ from calibrant.evaluation.shift import COLUMNS
 from calibrant.predictions.base import Note
 from calibrant.predictions.files.stream import Stream
 
-CHECKED = ("classification", "judged", "regression")
+MOST_READ = 1 << 32
+"""Bytes of inputs in files that are read at once to be compared."""
 
 
 def assess(
@@ -50,6 +51,14 @@ def assess(
 
 
 def _compared(inputs: list[Input], how: dict[str, Any]) -> Evaluation:
+    size = sum(item.nbytes for item in inputs if isinstance(item, Stream))
+    if size > MOST_READ:
+        raise UsageError(
+            "compare",
+            expected=f"at most {MOST_READ >> 30} GiB to be held in memory",
+            came=f"these take {size / 2**30:.1f} GiB",
+            do="run `calibrant compare` where there is memory, and report its --json",
+        )
     return compare({item.name: item.read() if isinstance(item, Stream) else item for item in inputs}, **how)
 
 

@@ -18,11 +18,12 @@ from calibrant.comparison.calibrated import CLEAN, SAME
 from calibrant.comparison.pitfalls import Setup, guard, guard_sets
 from calibrant.comparison.result import Comparison
 from calibrant.comparison.splits import REPEATS
-from calibrant.errors import UsageError
 from calibrant.evaluation.compared_models import (
     Given,
     asked_for,
     check_clean,
+    check_common_pool,
+    check_flips,
     check_models,
     clean_sets,
     data_sets,
@@ -31,6 +32,7 @@ from calibrant.evaluation.compared_models import (
     temperature_of,
     with_pool,
 )
+from calibrant.evaluation.compared_notes import fit_notes, input_notes
 from calibrant.evaluation.compared_sets import left_out_notes, over_sets
 from calibrant.evaluation.comparing import Asked, Models, Progress, Scored, score_name
 from calibrant.evaluation.equivalents import equivalents_of
@@ -40,7 +42,6 @@ from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.shifted import clean_rows, shifted_cll
 from calibrant.predictions import InMemory
 from calibrant.predictions.base import Note
-from calibrant.recalibration.one_temperature import BOUND
 
 
 def compare(
@@ -85,8 +86,10 @@ def compare(
         resamples=resamples, seed=seed, threads=threads,
     )  # fmt: skip
     sets = data_sets(predictions)
-    if len(sets) > 1 and not (pool is None or isinstance(pool, str)):
-        raise UsageError("pool", expected="the name of a model of every data set", came="got predictions", do="name it")
+    if len(sets) > 1 and pool is not None:
+        check_common_pool(sets, pool)
+    if flips:
+        check_flips(sets)
     done = {}
     for place, (name, given) in enumerate(clean_sets(clean, sets).items()):
         tell = _within(progress, name, place, len(sets))
@@ -139,10 +142,10 @@ def _one(
     if columns is not None:
         comparison = replace(comparison, shifted=shifted_cll(whole, columns, asked, clean))
     setup = Setup(
-        models=models, scores=scored.scores, rank_by=scored.rank_by, units=asked.units, pool=pool_name, clean=clean,
-        comparison=comparison, pool_predictions=None if pool_name is None else together[pool_name],
+        models=models, scores=scored.scores, rank_by=scored.rank_by, units=asked.units, shift=columns, pool=pool_name,
+        clean=clean, comparison=comparison, pool_predictions=None if pool_name is None else together[pool_name],
     )  # fmt: skip
-    told = [*_input_notes(models), *notes, *_fit_notes(comparison), *scored.paired.notes, *guard(setup)]
+    told = [*input_notes(models), *notes, *fit_notes(comparison, scored), *scored.paired.notes, *guard(setup)]
     return _Done(
         comparison,
         tuple(Result(name, scored.estimates(name)) for name in models),
@@ -176,41 +179,6 @@ def _compared(scored: Scored, asked: Asked, pool: str | None) -> Comparison:
     )
 
 
-# ---------------------------------------------------------------------------------------------------- notes
-def _input_notes(models: Models) -> list[Note]:
-    """What reading the predictions has to say, by model."""
-    return [
-        replace(note, message=note.message if note.message.startswith(f"{name}:") else f"{name}: {note.message}")
-        for name, model in models.items()
-        for note in model.notes()
-    ]
-
-
-def _fit_notes(comparison: Comparison) -> list[Note]:
-    """Temperatures that end at their bound, which then decides; cells of a shift without a clean temperature."""
-    out = []
-    for name, found in comparison.temperatures.items():
-        ends = [t for both in found for t in both if t in (BOUND, 1.0 / BOUND)]
-        if ends:
-            said = (
-                f"{name}: in {len(ends)} of {sum(map(len, found))} fits the temperature ends at {_bounds(ends)}, and "
-            )
-            said += "that bound decides the calibrated likelihood: give more rows, or a temperature of other rows"
-            out.append(Note("temperature-at-bound", said, "Guo et al. (2017), ICML"))
-    cells = comparison.shifted
-    if cells and all(cell.clean != cell.clean for cell in cells):
-        said = "there are no rows of severity 0 and no clean predictions (--clean, clean=): likelihood under shift has "
-        out.append(
-            Note("no-clean-rows", f"{said}the temperature of the same rows only", "Ovadia et al. (2019), NeurIPS 32")
-        )
-    return out
-
-
-def _bounds(ends: list[float]) -> str:
-    low, high = 1.0 / BOUND in ends, BOUND in ends
-    return "1/64 or 64" if low and high else "64" if high else "1/64 (every row of a half is right)"
-
-
 # -------------------------------------------------------------------------------------------------- together
 def _evaluation(
     done: Mapping[str, _Done],
@@ -238,6 +206,7 @@ def _evaluation(
     return Evaluation(
         version=version(), settings=settings | also, inputs=tuple(inputs), results=tuple(results),
         warnings=tuple(dict.fromkeys(notes)), comparison=comparison, flips=None if several else first.flips,
+        flips_by={name: item.flips for name, item in done.items() if several and item.flips is not None},
     )  # fmt: skip
 
 

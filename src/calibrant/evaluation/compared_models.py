@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from calibrant import registry
+from calibrant.comparison import cll
 from calibrant.comparison.calibrated import CLEAN, SAME
 from calibrant.errors import LabelsError, UsageError, did_you_mean, show
-from calibrant.evaluation.comparing import CALIBRATED, Asked, Models
+from calibrant.evaluation.comparing import CALIBRATED, Asked, Models, of_classes
 from calibrant.evaluation.evaluate import KINDS, inputs_of
 from calibrant.predictions import Detection, InMemory
 from calibrant.predictions.files.stream import Stream
@@ -105,11 +106,12 @@ def _check_levels(models: Models, named: set[str | None]) -> None:
 
 
 def check_clean(models: Models, clean: Models) -> None:
-    """Clean rows of every model."""
-    for name in models:
+    """Clean rows of every model, with labels and its classes."""
+    for name, model in models.items():
         if name not in clean:
             do = did_you_mean(name, clean) if clean else "name it"
             raise UsageError("clean", expected=f"clean rows of {show(name)}", came="there are none", do=do)
+        cll.check_clean(of_classes(model), clean[name])  # type: ignore[arg-type]
 
 
 def with_pool(models: Models, pool: str | InMemory | None) -> tuple[str | None, Models]:
@@ -133,6 +135,27 @@ def with_pool(models: Models, pool: str | InMemory | None) -> tuple[str | None, 
     name = POOL if known.name in ("predictions", *models) else known.name
     name = f"{name} (apart)" if name in models else name
     return name, {**models, name: known.named(name)}
+
+
+def check_common_pool(sets: Mapping[str, Models], pool: Any) -> None:
+    """Of several data sets a pool is a model of each."""
+    expected = "the name of a model of every data set"
+    if not isinstance(pool, str):
+        raise UsageError("pool", expected=expected, came="got predictions", do="name it")
+    for name, models in sets.items():
+        if pool not in models:
+            came = f"got {show(pool)}, which {show(name)} lacks"
+            do = f"{did_you_mean(pool, models)}; or give its file as a model of each"
+            raise UsageError("pool", expected=expected, came=came, do=do)
+
+
+def check_flips(sets: Mapping[str, Models]) -> None:
+    """Ranks by TACE need classes, and something to rank."""
+    for models in sets.values():
+        tasks = {model.task for model in models.values()} - {"classification"}
+        came = f"these are {tasks.pop()}" if tasks else "there is one model" if len(models) < 2 else ""
+        if came:
+            raise UsageError("--flips (flips=True)", expected="classes and two models", came=came, do="leave it out")
 
 
 # -------------------------------------------------------------------------------------------------- settings

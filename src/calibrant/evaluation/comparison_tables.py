@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from calibrant.comparison.datasets import PairSummary, Summary
-from calibrant.comparison.records import Equivalent, MeanEquivalent, Pair, Ranked, better_when_higher
+from calibrant.comparison.records import Equivalent, MeanEquivalent, Pair, Ranked, better_when_higher, mean_shown
 from calibrant.comparison.result import Comparison
 from calibrant.errors import plain
 from calibrant.evaluation.comparison_words import (
@@ -37,7 +38,7 @@ def comparison_tables(evaluation: Evaluation) -> list[Table]:
     if comparison is None:
         return []
     if comparison.datasets:
-        return _over_data_sets(comparison, level)
+        return _over_data_sets(evaluation, comparison, level)
     out = [ranking_table(comparison, level), *score_tables(comparison), *pair_tables(comparison, level, units)]
     out += [*equivalent_tables(comparison, level), *shifted_tables(comparison)]
     return [*out, *([] if evaluation.flips is None else [evaluation.flips.table()])]
@@ -214,7 +215,7 @@ def _temperature(value: float) -> str:
 
 
 # ------------------------------------------------------------------------------------------ many data sets
-def _over_data_sets(comparison: Comparison, level: float) -> list[Table]:
+def _over_data_sets(evaluation: Evaluation, comparison: Comparison, level: float) -> list[Table]:
     out = [] if comparison.summary is None else _summary_tables(comparison.summary, level)
     for name, items in comparison.mean_equivalents.items():
         rows = tuple(_mean_row(x) for x in items if x.members in CURVE_POINTS or x is items[-1])
@@ -224,12 +225,15 @@ def _over_data_sets(comparison: Comparison, level: float) -> list[Table]:
         table = ranking_table(each, level)
         rows = tuple(row[1:] for row in table.rows)  # numbers are those of all data sets
         out.append(Table(f"{name} · {table.title}", table.heads[1:], rows))
+        if name in evaluation.flips_by:
+            flips = evaluation.flips_by[name].table()
+            out.append(replace(flips, title=f"{name} · {flips.title}"))
     return out
 
 
 def _mean_row(x: MeanEquivalent) -> tuple[str, ...]:
     spread = f"{x.lower:.1f} to {x.upper:.1f}" if math.isfinite(x.lower + x.upper) else ""
-    return str(x.members), f"{x.value:.1f}", spread, str(x.datasets), f"{x.below}, {x.above}"
+    return str(x.members), x.shown(), spread, str(x.datasets), f"{x.below}, {x.above}"
 
 
 def _summary_tables(summary: Summary, level: float) -> list[Table]:
@@ -240,7 +244,7 @@ def _summary_tables(summary: Summary, level: float) -> list[Table]:
     for place, item in enumerate(summary.models, 1):
         sure = "" if item.best_beyond_chance is None else str(item.best_beyond_chance)
         row = [str(place), item.model, f"{item.mean_rank:.2f}", number(item.mean_value), str(item.best), sure]
-        rows.append(row + [f"{item.equivalent:.1f}" if item.equivalents else ""] * worth)
+        rows.append(row + [mean_shown(item.equivalent, item.below, item.censored - item.below)] * worth)
     said = "" if math.isnan(summary.friedman) else f" · Friedman p {p_value(summary.friedman)}"
     count = len(summary.models)
     which = f"the {count} models that all of them have" if summary.left_out else f"{count} models"

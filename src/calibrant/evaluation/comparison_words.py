@@ -47,6 +47,7 @@ def comparison_lines(evaluation: Evaluation) -> list[str]:
         return []
     if comparison.datasets:
         lines = [] if comparison.summary is None else over_data_sets(comparison.summary)
+        lines += [f"{name}: {flips.reading()}" for name, flips in evaluation.flips_by.items()]
     else:
         flips = [] if evaluation.flips is None else [evaluation.flips.reading()]
         lines = [*reading(comparison), *flips]
@@ -231,6 +232,18 @@ def comparison_legend(evaluation: Evaluation) -> list[str]:
     told = [pair for item in shown for pair in _ranking_pairs(item) if not math.isnan(pair.p_holm)]
     if not comparison.datasets and any(pair.better is None for pair in told):
         out.append("not told: no difference beyond chance after Holm's correction")
+    out += _of_equivalents(comparison, some(lambda item: bool(item.equivalents)))
     if comparison.summary is not None and comparison.summary.pairs:
         out.append("wins 3:1: data sets in which the first, the second is better; sure: beyond chance")
+    return out
+
+
+def _of_equivalents(comparison: Comparison, counted: bool) -> list[str]:
+    """What equivalents are counted by, where the ranking is not, and what their means stand for."""
+    out = []
+    if counted and comparison.temperature == "clean":
+        out.append("DEE: by CLL at the cross-fitted temperature of the same rows, not at that of clean rows")
+    means = [item.below + item.above for items in comparison.mean_equivalents.values() for item in items]
+    if any(means) or (comparison.summary is not None and any(item.censored for item in comparison.summary.models)):
+        out.append("DEE < and >: on some data sets it is below one member, or above all members of the pool")
     return out

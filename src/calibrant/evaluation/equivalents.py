@@ -16,7 +16,8 @@ from calibrant.predictions import InMemory
 def equivalents_of(comparison: Comparison, scored: Scored, pool: InMemory, name: str) -> Comparison:
     """The comparison with the equivalent of every model, and those of its first members where it has several.
 
-    Likelihoods are those of test-time cross-validation, whatever temperature the comparison ranks by.
+    Likelihoods are those of test-time cross-validation, whatever temperature the comparison ranks by. All members of a
+    model have one equivalent, and so one interval: the last of its curve is that of the model.
     """
     a = scored.asked
     splits = scored.splits or splits_of(pool.n, repeats=a.repeats, seed=a.seed, units=scored.units)
@@ -38,11 +39,12 @@ def equivalents_of(comparison: Comparison, scored: Scored, pool: InMemory, name:
         if model.members > 1:
             curves[key] = equivalent_curve(of_classes(model), by_pool, splits, **how)
     found = equivalents(list(models.values()), curve, rows, shares_of(of_classes(pool)), **how) if models else ()
+    worth = dict(zip(models, found, strict=True))
     return replace(
         comparison,
         pool=name,
-        equivalents=dict(zip(models, found, strict=True)),
-        equivalent_curves=curves,
+        equivalents=worth,
+        equivalent_curves={key: (*items[:-1], worth[key]) for key, items in curves.items()},
         curves={name: _named(curve, name)},
     )
 

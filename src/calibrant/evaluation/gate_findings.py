@@ -127,7 +127,7 @@ def _measured(name: str, found: Any, field: str | None, evaluation: Evaluation) 
     if isinstance(found, Equivalent):
         low = -math.inf if found.low_censored or math.isnan(found.low) else found.low
         high = math.inf if found.high_censored or math.isnan(found.high) else found.high
-        return Measured(name, found.value, low, high, found.level)
+        return Measured(name, found.value, low, high, found.level, _censored(found))
     if not hasattr(found, "low"):
         do = f"write {name.rpartition(': ')[2]} passes, or name one of its numbers, as in .p_value"
         raise UsageError("gate", expected="a metric", came=f"{show(name)} was checked, not measured", do=do)
@@ -138,6 +138,14 @@ def _measured(name: str, found: Any, field: str | None, evaluation: Evaluation) 
     if math.isnan(level):
         level = float(evaluation.settings.get("level") or math.nan)
     return Measured.of(name, found.value, low, high, level)
+
+
+def _censored(found: Equivalent) -> tuple[str, str]:
+    """The value and the interval of an equivalent, < 1.0 and > K where they lie beyond the pool, as in tables."""
+    low = f"< {found.low:.1f}" if found.low_censored else number(found.low)
+    high = f"> {found.high:.1f}" if found.high_censored else number(found.high)
+    known = math.isfinite(found.low) and math.isfinite(found.high)
+    return found.shown()[0] if found.censored else "", f"{low} to {high}" if known else ""
 
 
 def _worst(condition: Threshold, result: Result, evaluation: Evaluation) -> Finding:

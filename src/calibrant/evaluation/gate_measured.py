@@ -32,6 +32,8 @@ class Measured:
     low: float
     high: float
     level: float = math.nan
+    words: tuple[str, str] = ("", "")
+    """The value and the interval as they are written, where numbers alone would not say it: '< 1.0'."""
 
     @classmethod
     def exact(cls, name: str, value: float) -> Measured:
@@ -63,7 +65,7 @@ class Measured:
     def finding(self, op: str, bound: float) -> Finding:
         """The same with words."""
         shown = self.shows(op, bound)
-        told = f"{self.name} {number(self.value)}"
+        told = f"{self.name} {self.words[0] or number(self.value)}"
         if math.isnan(self.value):
             return Finding(shown, f"{self.name} is undefined, so that nothing can be told", weak=True)
         if self.low == self.high:
@@ -71,5 +73,5 @@ class Measured:
         if self.weak:
             return Finding(shown, f"{told}, the value alone: there is no interval", weak=True)
         percent = f"{100 * self.level:g} % " if math.isfinite(self.level) else ""
-        told += f", {percent}interval {span(self.low, self.high)}"
+        told += f", {percent}interval {self.words[1] or span(self.low, self.high) or 'without ends'}"
         return Finding(shown, told if shown is not None else f"{told}: on both sides of {bound:g}")

@@ -140,6 +140,8 @@ class Evaluation:
     """Ranks, paired differences and equivalents, where the inputs are models of the same rows."""
     flips: RankFlips | None = None
     """How ranks by a calibration error change with its options, where it was asked for."""
+    flips_by: Mapping[str, RankFlips] = field(default_factory=dict)
+    """The same by data set, where there are several; in a file they stand with their data sets."""
     gates: tuple[GateResult, ...] = ()
     """The gates that were set, and what became of them."""
 
@@ -175,6 +177,8 @@ class Evaluation:
         out |= {} if self.recalibration is None else dict(self.recalibration)
         out |= {} if self.comparison is None else self.comparison.to_json()
         out |= {} if self.flips is None else {"flips": self.flips.to_json()}
+        for name, item in self.flips_by.items():
+            out["comparison"]["datasets"][name]["flips"] = item.to_json()
         out |= {"gates": [item.to_json() for item in self.gates]} if self.gates else {}
         return out | ({} if self.improvement is None else {"improvement": self.improvement.to_json()})
 
@@ -217,6 +221,7 @@ class Evaluation:
             recalibration={key: data[key] for key in RECALIBRATION if key in data} if "fits" in data else None,
             comparison=Comparison.from_json(data) if "comparison" in data else None,
             flips=_flips(data["flips"]) if "flips" in data else None,
+            flips_by=_flips_by(data.get("comparison", {}).get("datasets", {})),
             gates=tuple(GateResult.from_json(item) for item in data.get("gates", [])),
         )
 
@@ -239,9 +244,9 @@ class Evaluation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from calibrant.evaluation.tables import as_html
+        from calibrant.evaluation.showing import notebook_html
 
-        return as_html(self)
+        return notebook_html(self)
 
 
 def _result(data: dict[str, Any]) -> Result:
@@ -268,6 +273,10 @@ def _flips(data: dict[str, Any]) -> RankFlips:
     from calibrant.evaluation.flips import RankFlips
 
     return RankFlips.from_json(data)
+
+
+def _flips_by(datasets: dict[str, Any]) -> dict[str, RankFlips]:
+    return {name: _flips(item["flips"]) for name, item in datasets.items() if "flips" in item}
 
 
 def _estimates(data: dict[str, Any]) -> dict[str, Estimate]:

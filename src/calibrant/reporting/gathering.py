@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from calibrant.evaluation.result import Evaluation, Result
+from calibrant.evaluation.verdict import InputVerdict, Verdict, verdict
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,16 @@ class Gathered:
     subjects: tuple[Subject, ...]
     rows: bool = True
     """Whether single rows may be shown."""
+
+    @cached_property
+    def verdicts(self) -> Mapping[int, Verdict]:
+        """What each evaluation says, in words; by the identity of the evaluation."""
+        return {id(evaluation): verdict(evaluation) for evaluation in self.evaluations}
+
+    @cached_property
+    def said(self) -> Mapping[int, Mapping[str, InputVerdict]]:
+        """The same of each of its inputs, by name."""
+        return {key: {item.input: item for item in found.inputs} for key, found in self.verdicts.items()}
 
     @property
     def several(self) -> bool:

@@ -143,8 +143,8 @@ def _controls(figure: Figure, name: str) -> str:
         )
         hidden = " hidden" * (len(control.options) < 2)
         out.append(
-            f'<label for="{name}-{k}"{hidden}>{escape(control.label)} '
-            f'<select id="{name}-{k}">{options}</select></label>'
+            f'<span{hidden}><label for="{name}-{k}">{escape(control.label)}</label>'
+            f'<select id="{name}-{k}">{options}</select></span>'
         )
     return f'<div class="controls">{"".join(out)}</div>' if out else ""
 
@@ -184,9 +184,9 @@ def _rows(block: Rows, place: str) -> str:
         known = [row[column] for row in block.rows if isinstance(row.get(column), int | float)]
         low, high = (min(known), max(known)) if known else (0.0, 0.0)
         sliders.append(
-            f'<label for="{name}-{k}">{escape(label)} <output>{low:.3g}</output>'
+            f'<span><label for="{name}-{k}">{escape(label)}</label>'
             f'<input type="range" id="{name}-{k}" data-column="{escape(column)}" min="{low:.6g}" max="{high:.6g}" '
-            f'step="any" value="{low:.6g}"></label>'
+            f'step="any" value="{low:.6g}"><output for="{name}-{k}">{low:.3g}</output></span>'
         )
     rows = [{key: rounded(row.get(key)) for key, _ in block.heads} for row in block.rows]
     heads = [[key, plain(title, 200)] for key, title in block.heads]

@@ -61,7 +61,7 @@ def _chooser(document: Document) -> str:
     options = "".join(
         f'<option value="{k}">{html.escape(plain(name, 80))}</option>' for k, name in enumerate(document.subjects)
     )
-    return f'<label for="subject">Show <select id="subject">{options}</select></label>'
+    return f'<span><label for="subject">Show</label><select id="subject">{options}</select></span>'
 
 
 def _contents(document: Document) -> str:

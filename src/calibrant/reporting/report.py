@@ -17,6 +17,7 @@ from calibrant.reporting.figures import FORMS, check_forms, write_figures
 from calibrant.reporting.gathering import gather
 from calibrant.reporting.page import html_page
 from calibrant.reporting.sections import sections
+from calibrant.reporting.sections.verdict import headline
 
 TITLE = "Calibrant report"
 
@@ -58,11 +59,14 @@ def document_of(evaluations: Iterable[Evaluation], title: str | None = None, *, 
     """What the report shows, before it is a page."""
     gathered = gather(evaluations, rows=rows)
     versions = dict.fromkeys(evaluation.version for evaluation in gathered.evaluations)
+    said, tone = headline(gathered)
     return Document(
         TITLE if title is None else title,
         sections(gathered),
         tuple(subject.name for subject in gathered.subjects),
-        meta={"version": ", ".join(versions)},
+        said,
+        tone,
+        {"version": ", ".join(versions)},
     )
 
 

@@ -56,13 +56,13 @@ class Plan:
     """Their whole shapes."""
 
     @classmethod
-    def of(cls, store: Store, path: Path, strict: bool = False) -> Plan:
-        """Decide from names and shapes."""
+    def of(cls, store: Store, path: Path, strict: bool = False, elsewhere: frozenset[str] = frozenset()) -> Plan:
+        """Decide from names and shapes; elsewhere: arrays that are read by others, of which nothing is said."""
         family, main = _family(store, path)
         n = _rows(store, main[0], path)
         known = tuple(key for key in (*COMPANIONS[family], *ANY) if key in store)
         _refuse_other_outcomes(store, family, path)
-        others = [key for key in store if key not in (*main, *known)]
+        others = [key for key in store if key not in (*main, *known, *elsewhere)]
         columns = tuple(key for key in others if store[key].shape == (n,) and key not in RESERVED)
         ignored = {key: f"{show(key)} {store[key].shape}" for key in others if key not in columns}
         if strict and ignored:

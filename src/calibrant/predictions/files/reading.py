@@ -55,7 +55,7 @@ def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
     total, named = 0, False
     for path in shards_of(source.path):
         with opened(path, columns, source.rename) as shard:
-            plan = Plan.of(shard.store, path, strict)
+            plan = Plan.of(shard.store, path, strict, source.elsewhere)
             hashes.append((path.name, shard.digest()))
             if plans and not plan.n:
                 continue  # other tools leave empty shards

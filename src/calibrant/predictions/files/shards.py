@@ -46,6 +46,8 @@ class Source:
     path: Path
     rename: Mapping[str, str]
     member: int | range | None = None
+    elsewhere: frozenset[str] = frozenset()
+    """Arrays of the file that other inputs of the same command read: here they are ignored without a word."""
 
     @classmethod
     def parse(cls, text: str) -> Source:

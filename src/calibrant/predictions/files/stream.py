@@ -69,7 +69,7 @@ def scan_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
     for path in shards_of(source.path):
         with opened(path, columns, source.rename) as shard:
             store = shard.store
-            plan = Plan.of(store, path, strict)
+            plan = Plan.of(store, path, strict, source.elsewhere)
             if not plan.n:
                 continue  # other tools leave empty shards
             found = {key: store[key].load() for key in plan.constants()}

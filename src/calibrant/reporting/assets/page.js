@@ -125,16 +125,15 @@
     for (const row of rowsOf(columns)) lines.push(names.map((name) => quoted(row[name])));
     return lines.map((line) => line.join(",") + "\n").join("");
   };
-  // Drawn anew on white paper; the bundle gives no other way to Vega than embedding.
-  const fileView = async (figure) => {
+  const drawnApart = async (figure) => {
     const spec = specOf(figure, shared.light);
     if (spec.width === "container") spec.width = 560;
-    return (await vegaEmbed(make("div"), spec, { actions: false, renderer: "svg", ast: false })).view;
+    return (await vegaEmbed(make("div"), spec, { actions: false, renderer: "svg" })).view;
   };
   const take = async (figure, form) => {
     const name = known(figure).data.name;
     if (form === "csv") return saveText(name + ".csv", csvOf(figure), "text/csv");
-    const view = await fileView(figure);
+    const view = await drawnApart(figure);
     if (form === "svg") saveText(name + ".svg", await view.toSVG(), "image/svg+xml");
     else save(name + ".png", (await view.toCanvas(2)).toDataURL("image/png"));
     view.finalize();

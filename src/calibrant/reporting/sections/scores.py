@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from calibrant.comparison.facts import FACTS
 from calibrant.evaluation.caveats import by_reason
+from calibrant.evaluation.references import facts_used
 from calibrant.evaluation.result import Result
 from calibrant.evaluation.tables import main_table
 from calibrant.reporting.document import Block, Columns, Control, Definitions, Figure, Fold, Panel, Section, Shown
@@ -134,6 +136,8 @@ def _glossary(gathered: Gathered) -> tuple[Block, ...]:
     """What each metric means, from the registry, with its reference."""
     found = [found.result for subject in gathered.subjects for found in (subject.scored, subject.checked) if found]
     items = definitions_of(spec for result in found for spec in (*result.metrics, *result.checks))
+    facts = dict.fromkeys(name for evaluation in gathered.evaluations for name in facts_used(evaluation))
+    items += tuple((FACTS[name].title, f"{FACTS[name].definition} Reference: {FACTS[name].reference}.") for name in facts)
     return (Fold("What the metrics mean", (Definitions(items),)),) if items else ()
 
 

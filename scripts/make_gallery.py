@@ -1,0 +1,141 @@
+"""Write the pages of the gallery, docs/gallery/*.html, from real predictions: `python scripts/make_gallery.py`.
+
+Predictions are of sources that allow it: scikit-learn's digits and diabetes data (BSD), and, where `CALIBRANT_DATA` names
+a folder that has them, ResNet-110 logits on CIFAR-10 (Kull et al. 2019, MIT) and predictions of movie reviews (cleanlab,
+Apache 2.0). A page whose predictions are not there is not written, and the others are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import calibrant as cal
+from calibrant.demo import demo_path, run_demo
+
+DOCS = Path(__file__).parents[1] / "docs"
+FOLDER = DOCS / "gallery"
+
+
+def data_file(name: str) -> Path | None:
+    """A file of real predictions, where there is one."""
+    given = os.environ.get("CALIBRANT_DATA")
+    folder = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
+    path = folder / "predictions" / name
+    return path if path.is_file() else None
+
+
+def demo(path: Path) -> Path | None:
+    """The report of `calibrant demo`."""
+    with TemporaryDirectory() as name:
+        _, files = run_demo(Path(name))
+        page = next(file for file in files if file.suffix == ".html")
+        return Path(path.write_bytes(page.read_bytes()) and path)
+
+
+def classifier(path: Path) -> Path | None:
+    """One network on CIFAR-10, before and after temperature scaling."""
+    source = data_file("cifar10_nn_calibration_logits.npz")
+    if source is None:
+        return None
+    with np.load(source, allow_pickle=False) as stored:
+        held_out = cal.Classification.from_logits(stored["logits_val"][0], stored["labels_val"])
+        test = cal.Classification.from_logits(
+            stored["logits_test"][0], stored["labels_test"], ids=np.arange(len(stored["labels_test"]))
+        )
+    test = test.named("ResNet-110 on CIFAR-10")
+    found = [
+        cal.evaluate(test, "default,skce", by="labels"),
+        cal.check(test),
+        cal.recalibrate(held_out.named("validation"), test),
+    ]
+    return cal.report(found, path, title="One classifier: ResNet-110 on CIFAR-10")
+
+
+def shifted(path: Path) -> Path | None:
+    """An ensemble of 20 networks on rotated and noisy digits."""
+    digits, glyphs = cal.read(demo_path("shifted")), cal.read(demo_path("glyphs"))
+    clean = cal.read(demo_path("test"))
+    models = {"one network": digits.member(0), "five networks": digits.subset(range(5)), "twenty networks": digits}
+    found = [
+        cal.evaluate(models, by=("severity", "shift"), units="ids", shift=True),
+        cal.check(models, shift=True),
+        cal.detect(clean, {"glyphs": glyphs, "shifted digits": digits}, "mutual_information"),
+        cal.compare(models, units="ids", shift=True, pool="twenty networks"),
+    ]
+    return cal.report(found, path, title="An ensemble under shift: rotated and noisy digits")
+
+
+def regression(path: Path) -> Path | None:
+    """Bagged networks on the progression of diabetes."""
+    from sklearn.datasets import load_diabetes
+
+    data = load_diabetes()
+    mean, spread, y, test = _bagged(data.data, data.target)
+    columns = {"bmi": data.data[test, 2], "age": data.data[test, 0]}
+    predictions = cal.Regression.from_gaussian(mean, spread, y, columns=columns, ids=test)
+    predictions = predictions.named("progression of diabetes")
+    found = [cal.evaluate(predictions, by=("bmi:4", "age:4"), along="bmi"), cal.check(predictions)]
+    return cal.report(found, path, title="A regression model: progression of diabetes, ten bagged networks")
+
+
+def _bagged(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Means and spreads (10, N) of half of the rows, from networks of resampled other halves."""
+    from sklearn.neural_network import MLPRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(y))
+    train, test = order[: len(y) // 2], np.sort(order[len(y) // 2 :])
+    means, spreads = [], []
+    for seed in range(10):
+        rows = rng.choice(train, len(train))
+        network = MLPRegressor((16,), alpha=1.0, max_iter=3000, learning_rate_init=0.01, random_state=seed)
+        fitted = make_pipeline(StandardScaler(), network).fit(x[rows], y[rows])
+        left = np.setdiff1d(train, rows)
+        means.append(fitted.predict(x[test]))
+        spreads.append(np.full(len(test), np.sqrt(np.mean((fitted.predict(x[left]) - y[left]) ** 2))))
+    return np.array(means), np.array(spreads), y[test], test
+
+
+def judged(path: Path) -> Path | None:
+    """Answers that were judged right or wrong, with a confidence each, as an evaluation of a language model gives."""
+    source = data_file("imdb_test_set_cleanlab_cv_probs.npz")
+    if source is None:
+        return None
+    with np.load(source, allow_pickle=False) as stored:
+        probs, labels = stored["probs"].astype(np.float64), stored["labels"]
+    probs /= probs.sum(axis=1, keepdims=True)
+    answer = probs.argmax(axis=1)
+    said = np.where(answer == 1, "positive", "negative")
+    predictions = cal.Judged.from_confidence(
+        probs.max(axis=1), answer == labels, ids=np.arange(len(labels)), columns={"answer": said}
+    ).named("is this review positive?")
+    found = [cal.evaluate(predictions, by="answer"), cal.check(predictions)]
+    return cal.report(found, path, title="Judged answers: 25 000 reviews, and how sure the model was")
+
+
+PAGES: dict[str, Callable[[Path], Path | None]] = {
+    "demo": demo,
+    "classifier": classifier,
+    "shifted": shifted,
+    "regression": regression,
+    "judged": judged,
+}
+
+
+def main() -> None:
+    """Write every page that can be written."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, make in PAGES.items():
+        made = make(FOLDER / f"{name}.html")
+        print(f"{name}: {f'{made.stat().st_size / 1e6:.2f} MB' if made else 'its predictions are not there'}")
+
+
+if __name__ == "__main__":
+    main()
