@@ -1,4 +1,4 @@
-"""Scores and the overview: charts show the stored estimates, one axis shows numbers of like size, best is marked fairly."""
+"""Scores and the overview: charts show stored estimates, one axis numbers of like size, and best is marked fairly."""
 
 import math
 from dataclasses import replace
@@ -69,9 +69,10 @@ def test_chart_shows_the_stored_estimates_and_no_calibration_error(which, reques
         e = result.metrics[spec_of(row)]
         assert (row["value"], row["low"], row["high"], row["n"]) == (e.value, e.low, e.high, e.n)
         assert row["title"] == find(spec_of(row)).title
-        assert not find(spec_of(row)).redraws and e.method != "none"
+        assert not find(spec_of(row)).redraws
+        assert e.method != "none"
     assert set(figure.controls[0].options) == {key for key, *_ in figure.data}
-    assert svg(figure).count("aria-roledescription=\"circle\"") == len(figure.data[figure.first()]["name"])
+    assert svg(figure).count('aria-roledescription="circle"') == len(figure.data[figure.first()]["name"])
 
 
 def test_errors_of_numbers_and_their_squares_have_axes_of_their_own(numbers):
@@ -97,7 +98,8 @@ def test_one_axis_shows_what_is_of_like_size_and_all_that_is_not_zero(values):
 
 def test_few_metrics_are_one_table_and_of_many_the_main_ones_come_first(evaluation):
     tables = [block for block in blocks(scores.section(gather([evaluation]))) if isinstance(block, Shown | Fold)]
-    assert isinstance(tables[0], Shown) and len(tables[0].table.rows) < scores.MOST_SHOWN
+    assert isinstance(tables[0], Shown)
+    assert len(tables[0].table.rows) < scores.MOST_SHOWN
     assert len(tables[1].blocks[0].table.rows) == len(evaluation.results[0].metrics)
     few = cal.evaluate(model(), ["nll", "ece"], resamples=50)
     assert [row[0] for b in blocks(scores.section(gather([few]))) if isinstance(b, Shown) for row in b.table.rows] == [
@@ -112,7 +114,9 @@ def test_what_metrics_mean_and_why_some_were_skipped_is_told(evaluation):
     for spec in evaluation.results[0].metrics:
         metric = find(spec.partition("(")[0])
         said = told[f"{metric.title} ({metric.name})"]
-        assert metric.definition in said and metric.bias in said and metric.reference in said
+        assert metric.definition in said
+        assert metric.bias in said
+        assert metric.reference in said
     fold = next(b for b in blocks(section) if isinstance(b, Fold) and isinstance(b.blocks[0], Definitions))
     assert sum(len(names.split(", ")) for names, _ in fold.blocks[0].items) == len(evaluation.results[0].skipped)
     assert any("it needs two classes" in why for _, why in fold.blocks[0].items)
@@ -131,7 +135,8 @@ def test_values_that_are_not_finite_stand_in_the_table_and_break_no_chart():
 
 def test_there_is_no_section_without_metrics(evaluation):
     nothing = replace(evaluation, results=tuple(replace(result, metrics={}) for result in evaluation.results))
-    assert scores.section(gather([nothing])) is None and overview.section(gather([nothing])) is None
+    assert scores.section(gather([nothing])) is None
+    assert overview.section(gather([nothing])) is None
 
 
 # -------------------------------------------------------------------------------------------------------- overview

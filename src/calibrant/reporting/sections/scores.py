@@ -137,7 +137,9 @@ def _glossary(gathered: Gathered) -> tuple[Block, ...]:
     found = [found.result for subject in gathered.subjects for found in (subject.scored, subject.checked) if found]
     items = definitions_of(spec for result in found for spec in (*result.metrics, *result.checks))
     facts = dict.fromkeys(name for evaluation in gathered.evaluations for name in facts_used(evaluation))
-    items += tuple((FACTS[name].title, f"{FACTS[name].definition} Reference: {FACTS[name].reference}.") for name in facts)
+    items += tuple(
+        (FACTS[name].title, f"{FACTS[name].definition} Reference: {FACTS[name].reference}.") for name in facts
+    )
     return (Fold("What the metrics mean", (Definitions(items),)),) if items else ()
 
 
