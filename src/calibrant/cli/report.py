@@ -48,11 +48,12 @@ def command(
     """Make a page that people want to look at: what was found, in words, charts and tables, in one file."""
     from calibrant.cli.output import check_outputs, emit, progress_bar
     from calibrant.evaluation.assessing import assess
-    from calibrant.reporting.figures import FORMS
+    from calibrant.reporting.figures import FORMS, check_forms
     from calibrant.reporting.report import report
 
     check_outputs(html=output)
-    chosen = tuple(form.strip() for form in forms.split(",") if form.strip()) if figures else FORMS
+    _check_place(output)
+    chosen = check_forms(form.strip() for form in forms.split(",") if form.strip()) if figures else FORMS
     stored, files = _sorted_out(given)
     found = [_loaded(path) for path in stored]
     if files:
@@ -65,6 +66,17 @@ def command(
     written = report(found, output, title=title, figures=figures, forms=chosen, rows=not no_rows)
     if not quiet:
         emit("\n".join(["written: " + str(written)] + ([f"written: {figures}"] if figures else [])))
+
+
+def _check_place(output: str) -> None:
+    """Refuse before anything is computed where the page could not be written."""
+    from pathlib import Path
+
+    from calibrant.errors import WriteError
+
+    if not Path(output).absolute().parent.is_dir():
+        came = "there is none of that name"
+        raise WriteError(output, expected="a folder that exists", came=came, do="make it, or choose another with -o")
 
 
 def _read(argument: str, columns: inputs.Columns) -> Any:
