@@ -18,6 +18,7 @@ WIDTH = {b: "reliability" if b == 15 else f"reliability(bins={b})" for b in BINS
 MASS = {b: "reliability(binning=mass)" if b == 15 else f"reliability(bins={b},binning=mass)" for b in BINS}
 OTHERS = {"corp", "confidence", "entropy", "accuracy_confidence", "rejection", "risk_coverage"}
 OF_CLASSES = {*WIDTH.values(), *MASS.values(), *OTHERS, "avu", "rejection(score=entropy)"}
+OF_MEMBERS = OF_CLASSES | {"mutual_information", "rejection(score=mutual_information)"}
 OF_JUDGED = {*WIDTH.values(), *MASS.values(), *OTHERS, "avu(score=max_probability)"}
 
 
@@ -78,7 +79,7 @@ each = pytest.mark.parametrize("made", MADE.values(), ids=MADE)
 def test_names():
     assert set(curves(judged())) == OF_JUDGED
     assert set(curves(classes())) == OF_CLASSES
-    assert set(curves(classes(members=3))) == OF_CLASSES | {"rejection(score=mutual_information)"}
+    assert set(curves(classes(members=3))) == OF_MEMBERS
     for made in (judged(), classes()):
         names = [curve.name for curve in curves_of(made)]
         assert len(set(names)) == len(names)
@@ -370,6 +371,31 @@ def test_equal_weights_are_no_weights_and_repeated_rows_are_weights():
                 assert a[name][key] == pytest.approx(b[name][key], abs=1e-9), (name, key)
 
 
+@pytest.mark.parametrize(("members", "width"), [(3, 4), (5, 3)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_histogram_of_mutual_information(members, width, weighted):
+    made = classes(members=members, width=width, weighted=weighted)
+    probs = made.as_probs().scores
+    mean = probs.mean(axis=0)
+    information = -(mean * np.log(mean)).sum(axis=1) + (probs * np.log(probs)).sum(axis=2).mean(axis=0)
+    hit, w = (mean.argmax(axis=1) == made.labels), np.ones(made.n) if made.weights is None else made.weights
+    found = curves(made)["mutual_information"]
+    edges = np.append(found["lower"], found["upper"][-1])
+    assert edges == pytest.approx(np.linspace(0, math.log(min(members, width)), 21))
+    assert found["n"].tolist() == np.histogram(information[w > 0], edges)[0].tolist()
+    unit = made.info.weight_unit
+    assert found["correct"] * unit == pytest.approx(np.histogram(information, edges, weights=w * hit)[0])
+    assert found["wrong"] * unit == pytest.approx(np.histogram(information, edges, weights=w * ~hit)[0])
+
+
+def test_mutual_information_without_labels_and_of_members_that_agree():
+    without = curves(classes(members=3, labels=False), "entropy,mutual_information")["mutual_information"]
+    assert set(without) == {"lower", "upper", "n"}
+    one = classes()
+    same = cal.Classification.from_logits(np.repeat(one.scores, 3, axis=0), one.labels)
+    assert curves(same)["mutual_information"]["n"].tolist() == [same.n, *[0] * 19]
+
+
 # ------------------------------------------------------------------------------------ same digits
 def text(found):
     stored = json.loads(found.dumps())["results"][0]
@@ -461,7 +487,7 @@ def test_the_file_stays_small():
 def test_real_predictions(demo):
     made = cal.read(demo["test"])
     found = curves(made, resamples=200)
-    assert set(found) == OF_CLASSES | {"rejection(score=mutual_information)"}
+    assert set(found) == OF_MEMBERS
     assert found["corp"]["n"].sum() == found["reliability"]["n"].sum() == made.n
     assert found["rejection"]["accuracy"][-1] >= found["rejection"]["accuracy"][0]
     assert stats.spearmanr(found["corp"]["confidence"], found["corp"]["recalibrated"])[0] > 0

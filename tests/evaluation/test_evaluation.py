@@ -11,7 +11,7 @@ import pytest
 import calibrant as cal
 from calibrant.evaluation.choosing import MAIN
 
-RESULT_KEYS = {"input", "metrics", "curves", "groups", "skipped"}
+RESULT_KEYS = {"input", "metrics", "curves", "groups", "skipped", "worst_by", "worst_rows"}
 ESTIMATE_KEYS = {"value", "status", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value",
                  "detectable", "q_value"}  # fmt: skip
 
@@ -48,7 +48,8 @@ def test_json_follows_the_contract(evaluation):
         assert set(result) == RESULT_KEYS
         assert {key for e in result["metrics"].values() for key in e} <= ESTIMATE_KEYS
         for group in result["groups"]:
-            assert set(group) == {"by", "value", "n", "metrics"}
+            assert set(group) == {"by", "value", "n", "metrics", "curves"}
+            assert set(group["curves"]) == {"reliability"}
         columns = {"lower", "upper", "n", "confidence", "accuracy", "band_low", "band_high"}
         assert set(result["curves"]["reliability"]) == columns
         assert all(isinstance(reason, str) for reason in result["skipped"].values())

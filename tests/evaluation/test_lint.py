@@ -66,7 +66,10 @@ def test_curves_are_looked_at_where_they_are_named(tmp_path):
 
 
 def test_every_curve_of_an_evaluation_can_be_named():
-    for model in (made(1), judged(1), gaussian(1)):
+    one = gaussian(1)
+    known = {"y": one.y, "columns": {"x": one.y}}
+    several = cal.Regression.from_gaussian(np.stack([one.mean[0], one.y]), np.ones((2, one.n)), **known)
+    for model in (made(1), made(1, members=2), judged(1), one, several):
         made_of = cal.evaluate(model, intervals=False).results[0].curves
         assert cal.lint(model, curves=list(made_of)).clean
 

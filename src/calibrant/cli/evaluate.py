@@ -21,6 +21,8 @@ def command(
     at: inputs.At = None,
     repeats: inputs.Repeats = None,
     pairs: inputs.Pairs = False,
+    rows: inputs.WorstRows = 100,
+    along: inputs.Along = None,
     soft: inputs.Soft = False,
     resamples: inputs.Resamples = 1000,
     level: inputs.Level = 0.95,
@@ -42,7 +44,7 @@ def command(
     from calibrant.evaluation.evaluate import evaluate, inputs_of
 
     form = check_format(form)
-    rows = inputs.sizes_of(sizes, at)
+    at_sizes = inputs.sizes_of(sizes, at)
     check_outputs(json=json_path, html=html_path)
     gates = gating.parsed(fail_on, require, by=by or ())
     predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, soft_labels=soft)
@@ -52,9 +54,9 @@ def command(
     gating.check_inputs(gates, (item.name for item in inputs_of(predictions)))
     with progress_bar(quiet) as progress:
         evaluation = evaluate(
-            predictions, specs, by=by or (), units=units, shift=shift, over=over, ladder=ladder, sizes=rows,
+            predictions, specs, by=by or (), units=units, shift=shift, over=over, ladder=ladder, sizes=at_sizes,
             repeats=repeats, pairs=pairs, level=level, resamples=resamples, seed=seed, threads=threads,
-            progress=progress,
+            along=along, rows=rows, progress=progress,
         )  # fmt: skip
     if strict:
         refuse_warnings(evaluation.warnings)

@@ -99,6 +99,12 @@ Repeats = Annotated[
 Pairs = Annotated[
     bool, typer.Option("--pairs", help="With --sizes: files are before, after, before, after, …: improvements.")
 ]
+WorstRows = Annotated[
+    int, typer.Option("--rows", help="Rows of the largest losses that the JSON tells of; 0 leaves rows out.")
+]
+Along = Annotated[
+    str | None, typer.Option("--along", help="Regression: the column that the members' functions are along.")
+]
 CLASSES: dict[str, Any] = {
     "labels": Labels,
     "probs": Probs,

@@ -199,7 +199,7 @@ class Scored:
             a = self.asked
             found = evaluate(
                 dict(self.models), [score], units=a.units, level=a.level, resamples=min(a.resamples, 1000), seed=a.seed,
-                threads=a.threads, curves=False,
+                threads=a.threads, curves=False, rows=0,
             )  # fmt: skip
             values = {result.input: result.metrics[score] for result in found.results if score in result.metrics}
             if len(values) < len(self.models):

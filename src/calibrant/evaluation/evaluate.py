@@ -17,9 +17,9 @@ from calibrant.evaluation.passes import OneInput
 from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.shift import ACROSS, COLUMNS, OVER, Cell, Summary, severities_of
 from calibrant.evaluation.sizes import Followed, followed
+from calibrant.evaluation.worst import check_counts
 from calibrant.kernels.rows import rows_of
 from calibrant.predictions import Classification, Detection, Judged, Regression
-from calibrant.predictions.base import check_rows
 from calibrant.predictions.files.stream import Stream
 from calibrant.registry.accumulators import Mean
 from calibrant.registry.estimate import Settings
@@ -48,6 +48,8 @@ def evaluate(
     intervals: bool = True,
     threads: int | None = None,
     curves: bool = True,
+    along: str | None = None,
+    rows: int = 100,
     block_rows: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -61,35 +63,46 @@ def evaluate(
     their meta instead, each input is a cell. over: the mean or median over types that is ranked against severity.
     ladder: the errors from √BS down to ECE, and what holds between them. sizes: true, or rows: each metric on random
     subsets of many sizes too, `repeats` of them. pairs: inputs are before and after, two by two, and their differences
-    are followed. curves: whether `Result.curves` are made. block_rows: rows that are read at a time. progress: called
-    with what is being done, and how much of all is done; by whichever thread reads.
+    are followed. curves: whether curves are made. along: the column along which Gaussian members are functions; `x`, or
+    the only one of numbers, where none is named. rows: of how many rows with the largest losses is told, if a metric
+    reads them. block_rows: rows that are read at a time. progress: called by whichever thread reads, with what is being
+    done, and how much of all is done.
     """
     inputs, metrics = inputs_of(predictions), _asked_for(metrics, ladder)
-    settings = _settings(level, resamples, seed, intervals, threads)
-    check_rows(block_rows)
+    settings, most = _settings(level, resamples, seed, intervals, threads), check_counts(rows, block_rows)
     columns, cells = [by] if isinstance(by, str) else list(by), shift_columns(shift, over, inputs)
     follow = Followed.of(sizes, repeats, pairs, inputs)
-    also: dict[str, object] = {"shift": list(cells or COLUMNS), "over": over} if shift else {}
-    also |= ({"ladder": True} if ladder else {}) | (follow.recorded() if follow else {})
     results, notes, facts, summaries = [], [], [], []
     for place, item in enumerate(inputs):
         tell = teller(progress, item.name, place, len(inputs))
-        one = OneInput(item, metrics, settings, columns, units, cells, block_rows, tell, curves)
+        one = OneInput(item, metrics, settings, columns, units, cells, block_rows, tell, curves, most, along)
         results.append(_result(one, ladder))
         notes += one.notes()
-        facts.append(described(one.source, one.seen.n_eff() if one.seen else None))
+        facts.append(_facts(one))
         summaries += [one.summary(over)] if cells else []
-    if shift and not cells:
-        summaries = [_across(inputs, results, over)]
     return Evaluation(
         version=version(),
-        settings=_recorded(settings, metrics, columns, units) | also,
+        settings=_recorded(settings, metrics, columns, units)
+        | _also({"shift": list(cells or COLUMNS), "over": over} if shift else {}, ladder, along, follow),
         inputs=tuple(facts),
         results=tuple(results),
         warnings=tuple(dict.fromkeys(notes)),
-        shift=tuple(summaries),
+        shift=(_across(inputs, results, over),) if shift and not cells else tuple(summaries),
         sizes=followed(follow, inputs, _named(metrics, results), settings, units, progress) if follow else (),
     )
+
+
+def _also(shift: dict[str, object], ladder: bool, along: str | None, follow: Followed | None) -> dict[str, object]:
+    """Settings that are recorded where they were asked for."""
+    drawn: dict[str, object] = {"along": along} if along else {}
+    return shift | ({"ladder": True} if ladder else {}) | drawn | (follow.recorded() if follow else {})
+
+
+def _facts(one: OneInput) -> dict[str, object]:
+    """What is said of the input, and which column its functions are drawn along."""
+    chosen = one.seen.wanted.along if one.seen else None
+    said = described(one.source, one.seen.n_eff() if one.seen else None)
+    return said | ({"along": chosen.column} if chosen else {})
 
 
 def _result(one: OneInput, ladder: bool) -> Result:

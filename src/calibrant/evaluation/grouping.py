@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from calibrant.errors import UsageError, show, whole_number
+from calibrant.evaluation.curves import Curve
 from calibrant.evaluation.shift import severities_of
 from calibrant.predictions.base import groups_of
 from calibrant.registry.metric import Spec
@@ -39,6 +40,13 @@ class Grouping:
     specs: list[Spec] = field(default_factory=list)
     """What is wanted of each group."""
     intervals: bool = True
+    curves: tuple[Curve, ...] = ()
+    """The curves that each group has."""
+
+    @property
+    def given_outcome(self) -> bool:
+        """Whether groups are of what came true: no model is calibrated within them."""
+        return self.by.partition(":")[0] in ("labels", "y")
 
 
 def grouping_of(source: Columned, column: str, specs: list[Spec]) -> Grouping:

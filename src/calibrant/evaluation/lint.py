@@ -20,8 +20,8 @@ from calibrant.predictions.files.stream import Stream
 USUAL = ("cll", "nll", "brier_ts", "brier", "accuracy")
 """What classes are compared by where nothing is named."""
 CURVES = (
-    "reliability", "corp", "confidence", "entropy", "accuracy_confidence", "rejection", "risk_coverage", "avu", "pit",
-    "calibration", "central_coverage", "scores", "mix",
+    "reliability", "corp", "confidence", "entropy", "mutual_information", "accuracy_confidence", "rejection",
+    "risk_coverage", "avu", "pit", "calibration", "central_coverage", "width", "functions", "scores", "mix",
 )  # fmt: skip
 """Names of the curves of an evaluation; that of a metric too means the metric, where scores are named."""
 Given = Input | Mapping[str, Input] | Iterable[Input]

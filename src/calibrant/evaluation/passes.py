@@ -7,18 +7,21 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import CalibrantError
+from calibrant.evaluation.beside import beside
 from calibrant.evaluation.choosing import Input, applicable, by_default, main_metrics
-from calibrant.evaluation.curves import chosen
+from calibrant.evaluation.drawing import with_curves
 from calibrant.evaluation.grouping import Grouping, group_name, grouping_of, shifted_cells
 from calibrant.evaluation.multiplicity import corrected
 from calibrant.evaluation.parts import Part, Wanted
 from calibrant.evaluation.result import Group, Result
 from calibrant.evaluation.shift import Cell, Summary
+from calibrant.evaluation.worst import loss_of
 from calibrant.kernels.jit import available_threads
 from calibrant.predictions import Classification, Evaluated, Note
 from calibrant.predictions.classification import doubts
@@ -46,6 +49,10 @@ class OneInput:
     block_rows: int | None = None
     tell: Tell = lambda what, share: None
     curves: bool = True
+    rows: int = 0
+    """How many of the worst rows are kept."""
+    along: str | None = None
+    """The column that functions are drawn along."""
     seen: Part | None = None
 
     def result(self, noted: bool = True) -> Result:
@@ -58,10 +65,13 @@ class OneInput:
         wanted = Wanted(specs, self.source.example, self.settings, groupings + cells, self._units(), noted=noted)
         without: dict[str, str] = {}
         if noted and self.curves:
-            curves, without = chosen(self.source.example, self.source.n, specs, wanted.extras(specs), not unnamed)
-            wanted = replace(wanted, curves=curves)
+            wanted, without = with_curves(wanted, self.source, self.along, not unnamed)
+        if noted and self.rows:
+            loss = loss_of(self.source.example, specs, wanted.extras(specs))
+            wanted = replace(wanted, rows=self.rows, loss=loss)
         self.seen = self._taken_in(wanted)
-        found = [corrected(list(self._groups(grouping, k))) for k, grouping in enumerate(groupings)]
+        found = [corrected(list(self._groups(g, k))) for k, g in enumerate(wanted.groupings[: len(groupings)])]
+        worst = self.seen.worst
         return Result(
             self.source.name,
             self.seen.all.estimates(self.settings, self.tell),
@@ -69,6 +79,8 @@ class OneInput:
             self.seen.drawn(),
             skipped,
             without,
+            worst_rows=() if worst is None else worst.rows(partial(beside, self.source, first=self._named_columns())),
+            worst_by=None if worst is None else worst.by.text,
         )
 
     # ---------------------------------------------------------------------------------------- rows
@@ -93,6 +105,11 @@ class OneInput:
             parts[0].merge(part)
         return parts[0]
 
+    def _named_columns(self) -> list[str]:
+        """Columns that were asked for, in any way."""
+        named = [*(column.partition(":")[0] for column in self.by), *(self.shift or ()), self.units, self.along]
+        return [name for name in named if name is not None]
+
     def _units(self) -> np.ndarray | None:
         if self.units is None:
             return None
@@ -106,18 +123,19 @@ class OneInput:
         cells = []
         for k in sorted(found):
             kind, severity = grouping.names[k]
-            cells.append(Cell.of(kind, severity, found[k].n, found[k].estimates(values)))
+            cells.append(Cell.of(kind, severity, found[k].all.n, found[k].all.estimates(values)))
         return Summary(self.source.name, over, tuple(cells))
 
     def _groups(self, grouping: Grouping, k: int) -> Iterator[Group]:
         held = self.seen.groups[k] if self.seen else {}
         for group in sorted(held):
             found = held.pop(group)  # with its rows and redrawn labels: a thousand groups would not fit
-            metrics: Mapping[str, Estimate] = found.estimates(self.settings)
+            metrics: Mapping[str, Estimate] = found.all.estimates(self.settings)
             if grouping.by.partition(":")[0] == "labels":
                 metrics = {text: _given_the_label(estimate) for text, estimate in metrics.items()}
+            bands = replace(self.settings, intervals=self.settings.intervals and not grouping.given_outcome)
             name = group_name(self.source.example, grouping.by, grouping.names[group])
-            yield Group(grouping.by, name, found.n, metrics)
+            yield Group(grouping.by, name, found.all.n, metrics, curves=found.drawn(bands))
 
     def _redrawn(self) -> bool:
         """Whether a metric would have had a band of redrawn labels."""

@@ -120,7 +120,7 @@ class _Judging:
             wanted = list(dict.fromkeys(wanted))
         return evaluate(
             [before, after], wanted, units=self.units, level=self.level, resamples=self.resamples, seed=self.seed,
-            threads=self.threads, progress=self.progress,
+            threads=self.threads, rows=0, progress=self.progress,
         )  # fmt: skip
 
     def gained(self, before: InMemory, after: InMemory) -> Improvement:

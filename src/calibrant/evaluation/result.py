@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from calibrant.evaluation.flips import RankFlips
 
 SCHEMA = 1
+Curves = Mapping[str, Mapping[str, list[float]]]
 RECALIBRATION = (
     "method", "title", "reference", "parameters", "n_parameters", "members", "converged", "injective",
     "accuracy_preserving", "loss", "before", "after", "fits", "fitted_on", "cross_fitted", "choice",
@@ -44,12 +45,14 @@ class Group:
     metrics: Mapping[str, Estimate]
     checks: Mapping[str, Check] = field(default_factory=dict)
     independent: Mapping[str, Check] = field(default_factory=dict)
+    curves: Curves = field(default_factory=dict)
+    """`reliability` of classes and judged answers, `pit` of regression; of columns with at most 60 groups."""
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an evaluation file."""
         metrics = {spec: estimate.to_json() for spec, estimate in self.metrics.items()}
         out = {"by": self.by, "value": self.value, "n": self.n, "metrics": metrics}
-        return out | _checks_to_json(self.checks, self.independent)
+        return out | _checks_to_json(self.checks, self.independent) | _curves_to_json(self.curves)
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,13 @@ class Result:
     input: str
     metrics: Mapping[str, Estimate]
     groups: tuple[Group, ...] = ()
-    curves: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict)
+    curves: Curves = field(default_factory=dict)
     """Columns of numbers by the name of the curve, such as `curves["corp"]["recalibrated"]`.
 
     Of classes and judged answers: reliability (also with bins=, binning=mass, of=), corp, confidence, entropy,
-    accuracy_confidence, rejection (also with score=), risk_coverage, avu. Of regression: pit, calibration,
-    central_coverage. Of detection: scores, mix.
+    mutual_information (classes, several members), accuracy_confidence, rejection (also with score=), risk_coverage,
+    avu. Of regression: pit, calibration, central_coverage, width, functions (Gaussian members along a column). Of
+    detection: scores, mix.
     """
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Metrics that were left out, and why."""
@@ -80,6 +84,16 @@ class Result:
     """What the checks say, in words."""
     supported: str | None = None
     """The reading of the members that the data support: bayesian, independent, both or neither."""
+    worst_rows: tuple[Mapping[str, Any], ...] = ()
+    """The rows of the largest losses, the largest first: what was predicted there, what came true, ids and columns.
+
+    All have `row`, from 0, and `loss`, null with a `status` where it is infinite; `id` and `columns` where there are
+    any. Of classes: label, predicted, confidence, entropy, mutual_information (several members), top (up to three
+    classes with their probabilities). Of judged answers: confidence, correct. Of regression: y, mean, std, pit; of
+    quantiles median, low, high, where their levels were given.
+    """
+    worst_by: str | None = None
+    """The loss by which they are ranked: nll, crps or pinball."""
 
     def __getitem__(self, spec: str) -> Any:
         """The estimate of a metric, or the check of a statistic."""
@@ -107,12 +121,13 @@ class Result:
         out |= _checks_to_json(self.checks, self.independent)
         if self.checks:
             out |= {"reading": list(self.reading), "supported": self.supported}
-        if self.curves:
-            out["curves"] = {name: dict(columns) for name, columns in self.curves.items()}
+        out |= _curves_to_json(self.curves)
         if self.ladder is not None:
             out["ladder"] = self.ladder.to_json()
         if self.groups:
             out["groups"] = [group.to_json() for group in self.groups]
+        if self.worst_rows:
+            out |= {"worst_by": self.worst_by, "worst_rows": [dict(row) for row in self.worst_rows]}
         out["skipped"] = dict(self.skipped)
         return out | ({"curves_skipped": dict(self.curves_skipped)} if self.curves_skipped else {})
 
@@ -251,7 +266,7 @@ class Evaluation:
 
 def _result(data: dict[str, Any]) -> Result:
     groups = tuple(
-        Group(item["by"], item["value"], item["n"], _estimates(item["metrics"]), *_checks(item))
+        Group(item["by"], item["value"], item["n"], _estimates(item["metrics"]), *_checks(item), item.get("curves", {}))
         for item in data.get("groups", [])
     )
     metrics = _estimates(data["metrics"])
@@ -266,6 +281,8 @@ def _result(data: dict[str, Any]) -> Result:
         *_checks(data),
         tuple(data.get("reading", ())),
         data.get("supported"),
+        tuple(data.get("worst_rows", ())),
+        data.get("worst_by"),
     )
 
 
@@ -281,6 +298,10 @@ def _flips_by(datasets: dict[str, Any]) -> dict[str, RankFlips]:
 
 def _estimates(data: dict[str, Any]) -> dict[str, Estimate]:
     return {spec: Estimate.from_json(item) for spec, item in data.items()}
+
+
+def _curves_to_json(curves: Curves) -> dict[str, Any]:
+    return {"curves": {name: dict(columns) for name, columns in curves.items()}} if curves else {}
 
 
 def _checks_to_json(checks: Mapping[str, Check], independent: Mapping[str, Check]) -> dict[str, Any]:

@@ -365,6 +365,18 @@ def level_index(levels: np.ndarray, level: float) -> int | None:
     return place if abs(levels[place] - level) <= 1e-9 else None
 
 
+def symmetric_levels(levels: np.ndarray) -> list[tuple[float, float]]:
+    """Two levels each that enclose as much on both sides, from the widest interval to the narrowest."""
+    found = [(low, level_index(levels, 1.0 - low)) for low in levels.tolist() if low < 0.5]
+    return [(low, float(levels[place])) for low, place in found if place is not None]
+
+
+def central_levels(levels: np.ndarray, level: float = 0.95) -> tuple[float, float] | None:
+    """The levels of the central interval that should hold `level`, else of the widest symmetric one; None without."""
+    pairs, low = symmetric_levels(levels), level_index(levels, (1.0 - level) / 2.0)
+    return next((pair for pair in pairs if low is not None and pair[0] == levels[low]), pairs[0] if pairs else None)
+
+
 def levels_text(levels: np.ndarray) -> str:
     """The levels as they are listed for people."""
     shown = [f"{level:g}" for level in levels[:8].tolist()]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from calibrant.evaluation.choosing import MOST_KEPT
-from calibrant.evaluation.curves import corp, detection, histograms, regression, reliability, selective
+from calibrant.evaluation.curves import corp, detection, histograms, regression, reliability, selective, widths
 from calibrant.evaluation.curves.curve import KEPT, Curve
 from calibrant.predictions import Classification, Evaluated
 from calibrant.registry.metric import NEEDS, Spec
@@ -27,6 +27,7 @@ FAMILIES = (
     histograms.curves,
     selective.curves,
     regression.curves,
+    widths.curves,
     detection.curves,
 )
 """Every family of curves: each yields those of the predictions that it is given."""

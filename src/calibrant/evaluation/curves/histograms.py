@@ -2,6 +2,8 @@
 
 - `confidence`: 20 bins of the confidence. lower, upper, n, correct, wrong.
 - `entropy`: 20 bins from 0 to log C. The same columns.
+- `mutual_information`: of M members that predict classes, 20 bins from 0 to log min(M, C), which it cannot exceed. The
+  same columns.
 - `accuracy_confidence`: the accuracy of the rows of at least some confidence. threshold, accuracy, n, share (of the
   weight); thresholds that no row reaches are left out. Ovadia et al. (2019), NeurIPS 32, figure 2.
 
@@ -24,16 +26,19 @@ from calibrant.evaluation.curves.curve import Columns, Curve, Drawn, columns
 from calibrant.predictions import Classification, Evaluated
 from calibrant.registry.accumulators import counting
 from calibrant.registry.estimate import Settings
+from calibrant.scores.uncertainty import mutual_information
 
 BINS = 20
 THRESHOLDS = np.append(np.arange(20) / 20, 0.99)
 
 
 def curves(example: Evaluated) -> Iterator[Curve]:
-    """All three; histograms also without labels."""
+    """Those that there are; histograms also without labels."""
     if example.task in ("classification", "judged"):
         yield Curve("confidence", _confidence, needs=frozenset())
         yield Curve("entropy", _entropy, needs=frozenset(), whole=True)
+        if example.task == "classification" and example.members > 1:
+            yield Curve("mutual_information", _information, needs=frozenset(), whole=True)
         yield Curve("accuracy_confidence", _accuracy_confidence)
 
 
@@ -74,6 +79,11 @@ def _confidence(example: Evaluated) -> Drawn:
 def _entropy(example: Evaluated) -> Drawn:
     most = math.log(example.classes if isinstance(example, Classification) else 2)
     return _histogram("entropy", lambda rows: rows.entropy / most, most)
+
+
+def _information(example: Classification) -> Drawn:
+    most = math.log(min(example.members, example.classes))
+    return _histogram("mutual_information", lambda rows: mutual_information(rows) / most, most)
 
 
 def _histogram(name: str, share: Callable[[Any], np.ndarray], most: float) -> Drawn:

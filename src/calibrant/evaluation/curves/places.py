@@ -17,6 +17,8 @@ from calibrant.registry.accumulators import counting
 
 LATTICE = 100
 EDGES = np.arange(1, LATTICE + 1) / LATTICE
+MOST_CODES = 1 << 20
+"""Whole numbers between which rows are counted without being sorted."""
 
 
 class _Worth:
@@ -104,6 +106,45 @@ def _cell(levels: np.ndarray) -> np.ndarray:
     return np.rint(levels * LATTICE).astype(np.int64) - 1
 
 
+class Tally:
+    """Rows, and weights where there are any, by a whole number that rows share."""
+
+    def __init__(self) -> None:
+        """No rows yet."""
+        self.rows: Counter[int] = Counter()
+        self.masses: dict[int, ExactSum] = {}
+
+    def add(self, codes: np.ndarray, weights: np.ndarray | None) -> None:
+        """Take in more rows."""
+        if not codes.size:
+            return
+        lowest = int(codes.min())
+        if weights is None and int(codes.max()) - lowest < MOST_CODES:
+            counts = np.bincount(codes - lowest)
+            found = np.flatnonzero(counts)
+            self.rows.update(dict(zip((found + lowest).tolist(), counts[found].tolist(), strict=True)))
+            return
+        order = np.argsort(codes)
+        found, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
+        self.rows.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+        if weights is not None:
+            for code, part in zip(found.tolist(), np.split(weights[order], first[1:]), strict=True):
+                self.masses.setdefault(code, ExactSum()).add(part)
+
+    def merge(self, other: Tally) -> None:
+        """Take in what another has seen."""
+        self.rows.update(other.rows)
+        for code, mass in other.masses.items():
+            self.masses.setdefault(code, ExactSum()).merge(mass)
+
+    def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The numbers, rising, with the rows and the weight of each."""
+        codes = sorted(self.rows)
+        rows = np.array([self.rows[code] for code in codes], np.float64)
+        mass = np.array([self.masses[code].value() for code in codes]) if self.masses else rows
+        return np.array(codes, np.int64), rows, mass
+
+
 class Places(_Worth):
     """The weight of each place among S samples: from below/(S + 1) to (below + ties + 1)/(S + 1)."""
 
@@ -111,9 +152,8 @@ class Places(_Worth):
         """No rows yet."""
         super().__init__()
         self.size = size
-        self.rows: Counter[int] = Counter()
-        self.masses: dict[int, ExactSum] = {}
-        """Weights, where there are any, by the code of a place: begin·(S + 2) + end, in units of 1/(S + 1)."""
+        self.tally = Tally()
+        """By the code of a place: begin·(S + 2) + end, in units of 1/(S + 1)."""
 
     def add(self, rows: RegressionRows, spread: bool = True) -> None:
         """Take in more rows."""
@@ -123,27 +163,18 @@ class Places(_Worth):
         low, high, w = counting(rows.weights, rows.pit_low, rows.pit_high, rows.weights)
         begin, end = (np.rint(x * (self.size + 1)).astype(np.int64) for x in (low, high))
         self.count(rows, len(low), w)
-        place = begin * (self.size + 2) + end
-        order = np.argsort(place)
-        codes, first, counts = np.unique(place[order], return_index=True, return_counts=True)
-        self.rows.update(dict(zip(codes.tolist(), counts.tolist(), strict=True)))
-        if w is not None:
-            for code, part in zip(codes.tolist(), np.split(w[order], first[1:]), strict=True):
-                self.masses.setdefault(code, ExactSum()).add(part)
+        self.tally.add(begin * (self.size + 2) + end, w)
 
     def merge(self, other: Places) -> None:
         """Take in what another has seen."""
         self.merge_worth(other)
-        self.rows.update(other.rows)
-        for code, mass in other.masses.items():
-            self.masses.setdefault(code, ExactSum()).merge(mass)
+        self.tally.merge(other.tally)
 
     def _shares(self, levels: Iterable[float], central: bool = False, rows: bool = False) -> np.ndarray:
         """Sums over places of the part that lies up to each level, or in the middle."""
-        codes = np.array(sorted(self.rows), np.int64)
+        codes, counts, weight = self.tally.table()
         begin, end = (x / (self.size + 1) for x in np.divmod(codes, self.size + 2))
-        weighted = self.masses and not rows
-        mass = np.array([self.masses[c].value() if weighted else self.rows[c] for c in codes.tolist()], np.float64)
+        mass = counts if rows else weight
         out = []
         for level in levels:
             low, high = (0.5 - level / 2, 0.5 + level / 2) if central else (0.0, level)

@@ -26,7 +26,7 @@ from calibrant.evaluation.curves.places import Places, Points, Quantiles
 from calibrant.intervals import binomial_band
 from calibrant.kernels.regression_rows import PIT, quantile_key
 from calibrant.predictions import Evaluated, Regression
-from calibrant.predictions.regression import level_index
+from calibrant.predictions.regression import symmetric_levels
 from calibrant.registry.estimate import Settings
 
 BINS = 20
@@ -75,9 +75,8 @@ def _of_distribution(example: Regression, made: Make) -> Drawn:
 def _of_quantiles(given: np.ndarray) -> Iterator[Curve]:
     levels = tuple(sorted(float(level) for level in given))
     wants = frozenset(quantile_key(level) for level in given.tolist())
-    low = [level for level in levels if level < 0.5 and level_index(given, 1.0 - level) is not None]
-    pairs = tuple((a, float(given[level_index(given, 1.0 - a)])) for a in reversed(low))
-    central = np.array([1.0 - 2.0 * a for a in reversed(low)])
+    pairs = tuple(reversed(symmetric_levels(given)))
+    central = np.array([1.0 - 2.0 * low for low, _ in pairs])
     key = ("quantiles", levels)
     made = partial(_calibration, levels=np.array(levels))
     yield Curve("calibration", lambda example: Drawn(key, Quantiles(levels, pairs), made), wants=wants)

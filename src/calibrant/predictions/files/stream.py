@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from calibrant.errors import CalibrantWarning, FileError, UsageError, did_you_mean, show
+from calibrant.errors import CalibrantError, CalibrantWarning, FileError, UsageError, did_you_mean, show
 from calibrant.predictions import Classification, InMemory
 from calibrant.predictions.arrays import as_weights, unit_of
 from calibrant.predictions.base import Note, check_rows
@@ -33,7 +33,7 @@ from calibrant.predictions.files.reading import (
     source_of,
 )
 from calibrant.predictions.files.shards import Source, fingerprint, opened, reading, shards_of, together
-from calibrant.predictions.files.stores import Store
+from calibrant.predictions.files.stores import Entry, Store
 from calibrant.predictions.files.tables import ColumnOptions, are_names, as_named
 from calibrant.predictions.regression import CROSSING
 
@@ -219,6 +219,32 @@ class Stream:
             return values
         return self.example.label_indices(as_named(values, self._labels_are_names) if self.named_classes else values)
 
+    def picked(self, names: Iterable[str], rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Columns, or `ids`, of some rows that rise; what there is not, or cannot be read, is left out.
+
+        Files are read block by block, up to the last of these rows, and those without any are not opened.
+        """
+        known = {*self.columns, *({"ids"} & set(self.plans[0].known))}
+        parts: dict[str, list[np.ndarray]] = {name: [] for name in names if name in known}
+        start = 0
+        for plan in self.plans:
+            wanted = rows[(rows >= start) & (rows < start + plan.n)] - start
+            start += plan.n
+            if wanted.size and parts:
+                self._pick(plan, wanted, parts)
+        return {name: np.concatenate(found) for name, found in parts.items() if found}
+
+    def _pick(self, plan: Plan, rows: np.ndarray, parts: dict[str, list[np.ndarray]]) -> None:
+        try:
+            with self._opened(plan) as store:
+                for name in list(parts):
+                    try:
+                        parts[name].append(_rows_at(store[name], rows))
+                    except CalibrantError:
+                        del parts[name]
+        except CalibrantError:
+            parts.clear()
+
     def weights(self) -> np.ndarray | None:
         """The weights, whole, or None where every row counts once."""
         if "weights" not in self.plans[0].known:
@@ -258,6 +284,18 @@ def _rows_of(store: Store, keys: list[str], rows: int) -> Iterator[dict[str, np.
     readers = [store[key].blocks(row_axis(key, len(store[key].shape)), rows) for key in keys]
     for parts in zip(*readers, strict=True):
         yield dict(zip(keys, parts, strict=True))
+
+
+def _rows_at(entry: Entry, rows: np.ndarray) -> np.ndarray:
+    """Some rows, rising, of an array with one item a row; nothing is read beyond the last of them."""
+    start, found = 0, []
+    for block in entry.blocks(0, MOST_ROWS):
+        inside = rows[(rows >= start) & (rows < start + len(block))] - start
+        found.append(block[inside])
+        start += len(block)
+        if start > rows[-1]:
+            break
+    return np.concatenate(found)
 
 
 def _ahead(items: Iterator[T]) -> Iterator[T]:
