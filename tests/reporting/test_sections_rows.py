@@ -1,7 +1,7 @@
 """Worst rows, pitfalls and provenance."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import pytest
 import calibrant as cal
 from calibrant.evaluation.gate_records import GateResult
 from calibrant.evaluation.references import works_of
-from calibrant.evaluation.result import Evaluation, Result
+from calibrant.evaluation.result import Evaluation
 from calibrant.predictions.base import Note
 from calibrant.reporting.document import Copy, Fold, Heading, Points, Rows, Shown, Text
 from calibrant.reporting.gathering import gather
@@ -31,14 +31,6 @@ NUMBERS = (
 JUDGED = ({"row": 5, "id": 11, "loss": 2.0, "confidence": 0.9, "correct": 0},)
 
 
-@dataclass(frozen=True)
-class Worst(Result):
-    """A result with its worst rows."""
-
-    worst_rows: tuple = ()
-    worst_by: str | None = None
-
-
 @pytest.fixture(scope="module")
 def evaluation():
     rng = np.random.default_rng(0)
@@ -47,8 +39,7 @@ def evaluation():
 
 
 def having(evaluation, worst, by=None):
-    result = Worst(**{**vars(evaluation.results[0]), "worst_rows": worst, "worst_by": by})
-    return replace(evaluation, results=(result,))
+    return replace(evaluation, results=(replace(evaluation.results[0], worst_rows=worst, worst_by=by),))
 
 
 def shown_rows(evaluation):
@@ -87,6 +78,10 @@ def test_numbers_are_filtered_by_their_distance_in_standard_deviations(evaluatio
     assert [row["away"] for row in block.rows] == [4.0, None, None]
     assert block.ranges[0][0] == "away"
     assert "confidence" not in dict(block.heads)
+    quantiles = {"row": 0, "loss": 1.0, "y": 5.0, "median": 2.0, "low": 1.0, "high": 2.5}
+    block, _ = shown_rows(having(evaluation, (quantiles, {**quantiles, "high": 1.0}), "pinball"))
+    assert [row["off"] for row in block.rows] == [2.0, None]
+    assert block.ranges[0] == ("off", "|y − median| / width at least")
 
 
 def test_judged_answers_are_right_or_wrong_in_words(evaluation):
@@ -106,8 +101,31 @@ def test_at_most_six_columns(evaluation):
     assert sum(key.startswith("column") for key, _ in block.heads) == rows.MOST_COLUMNS
 
 
+def test_rows_that_were_found_are_shown_as_they_are_stored():
+    """Of classes, judged answers, densities and quantiles."""
+    rng = np.random.default_rng(1)
+    p, y = rng.uniform(0.01, 0.99, 30), rng.normal(size=30)
+    ids = [f"<i>{k}" for k in range(30)]
+    for model in (
+        cal.Classification.from_probs(np.stack([p, 1 - p], axis=1), rng.integers(0, 2, 30), ids=ids),
+        cal.Judged.from_confidence(p, rng.integers(0, 2, 30), ids=ids),
+        cal.Regression.from_gaussian(np.zeros(30), p, y, ids=ids),
+        cal.Regression.from_quantiles(np.stack([p - 1, p, p + 1], axis=1), [0.1, 0.5, 0.9], y, ids=ids),
+    ):
+        evaluation = cal.evaluate(model, resamples=20)
+        block, _ = shown_rows(evaluation)
+        worst = evaluation.results[0].worst_rows
+        assert [(row["row"], row["id"], row["loss"]) for row in block.rows] == [
+            (row["row"], row["id"], row["loss"]) for row in worst
+        ]
+        for key in set(worst[0]) & {"confidence", "label", "predicted", "y", "mean", "std", "median", "low", "high"}:
+            assert key in dict(block.heads)
+            assert [row[key] for row in block.rows] == [row.get(key) for row in worst]
+        assert block.ranges[0][0] in ("confidence", "away", "off")
+
+
 def test_no_rows_where_there_are_none_or_none_are_wanted(evaluation):
-    assert rows.section(gather([evaluation])) is None
+    assert rows.section(gather([having(evaluation, ())])) is None
     assert rows.section(gather([having(evaluation, CLASSES)], rows=False)) is None
     assert "patient 4711" not in html_page(document_of([having(evaluation, CLASSES)], rows=False))
 

@@ -31,6 +31,7 @@ HEADS = {
     "high": "to",
     "pit": "F(y)",
     "away": "|y − mean| / std",
+    "off": "|y − median| / width",
 }
 """What may be known of a row, in the order of the table."""
 LOSSES = {
@@ -54,7 +55,7 @@ def section(gathered: Gathered) -> Section | None:
 
 
 def _blocks(result: Result, place: int) -> tuple[Block, ...]:
-    worst: Sequence[Mapping[str, Any]] = getattr(result, "worst_rows", ())
+    worst = result.worst_rows
     if not worst:
         return ()
     names = list(dict.fromkeys(name for row in worst for name in row.get("columns", {})))[:MOST_COLUMNS]
@@ -67,7 +68,7 @@ def _blocks(result: Result, place: int) -> tuple[Block, ...]:
 
 
 def _loss(result: Result) -> str:
-    by = (getattr(result, "worst_by", None) or "nll").partition("(")[0]
+    by = (result.worst_by or "nll").partition("(")[0]
     return LOSSES.get(by, plain(by))
 
 
@@ -78,7 +79,9 @@ def _row(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     out["top"] = ", ".join(f"{_name(name)} {p:.2g}" for name, p in row["top"]) if row.get("top") else None
     if isinstance(row.get("correct"), int | float):
         out["correct"] = {1: "right", 0: "wrong"}.get(row["correct"], row["correct"])
-    out["away"] = _away(row)
+    out["away"] = _distance(row.get("y"), row.get("mean"), row.get("std"))
+    width = None if row.get("low") is None or row.get("high") is None else row["high"] - row["low"]
+    out["off"] = _distance(row.get("y"), row.get("median"), width)
     columns = row.get("columns", {})
     return out | {f"column{k}": columns.get(name) for k, name in enumerate(names)}
 
@@ -87,18 +90,16 @@ def _name(name: Any) -> str:
     return plain(str(name), 60)
 
 
-def _away(row: Mapping[str, Any]) -> float | None:
-    """How far the outcome is from the mean, in standard deviations."""
-    y, mean, std = (row.get(key) for key in ("y", "mean", "std"))
-    if y is None or mean is None or not std:
+def _distance(y: float | None, middle: float | None, unit: float | None) -> float | None:
+    """How far the outcome is from the middle of what was predicted, in units of its spread."""
+    if y is None or middle is None or not unit:
         return None
-    away = abs(y - mean) / std
+    away = abs(y - middle) / unit
     return away if math.isfinite(away) else None
 
 
 def _ranges(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Confidence of classes; of numbers the distance from the mean; and the loss."""
-    for key, label in (("confidence", "confidence at least"), ("away", "|y − mean| / std at least")):
-        if any(row.get(key) is not None for row in rows):
-            return (key, label), ("loss", "loss at least")
-    return ("row", "row at least"), ("loss", "loss at least")
+    """Confidence of classes; of numbers the distance from the middle; and the loss."""
+    known = (key for key in ("confidence", "away", "off") if any(row.get(key) is not None for row in rows))
+    first = next(known, "row")
+    return (first, f"{HEADS[first]} at least"), ("loss", "loss at least")

@@ -44,13 +44,13 @@ TOLD = {
 
 def curves_figure(result: Result, groups: Sequence[Group]) -> Figure | None:
     """The diagram of the worst groups, and of all rows to begin with; None where no group has a curve."""
-    kind = next((kind for kind in TOLD if any(kind in _curves(group) for group in groups)), None)
+    kind = next((kind for kind in TOLD if any(kind in group.curves for group in groups)), None)
     if kind is None:
         return None
-    having = [group for group in groups if kind in _curves(group)]
+    having = [group for group in groups if kind in group.curves]
     worst = sorted(having, key=_badness(having))[:MOST_CHOICES]
     names = distinct(f"{plain(group.by, 200)} = {plain(str(group.value), 200)}".replace("|", "¦") for group in worst)
-    curves = {name: _curves(group)[kind] for name, group in zip(names, worst, strict=True)}
+    curves = {name: group.curves[kind] for name, group in zip(names, worst, strict=True)}
     if kind in result.curves:
         curves = {ALL: result.curves[kind]} | curves
     heads = RELIABILITY_HEADS if kind == "reliability" else PIT_HEADS
@@ -66,10 +66,6 @@ def curves_figure(result: Result, groups: Sequence[Group]) -> Figure | None:
         caption=caption + few,
         controls=(Control("group", tuple(curves)),),
     )
-
-
-def _curves(group: Group) -> Mapping[str, Mapping[str, list[float]]]:
-    return getattr(group, "curves", {})
 
 
 def _filled(curve: Mapping[str, Any], heads: Mapping[str, str]) -> Columns:
