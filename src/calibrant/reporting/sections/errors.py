@@ -45,6 +45,8 @@ KINDS = {
     "of the distribution": (9,),
 }
 """What the chart shows together, by families of the registry."""
+WIDEST = 8.0
+"""By what factor errors on one axis may differ, whose bands must be seen."""
 TESTED = (1, 2, 3, 9)
 """Families whose metrics are in the table."""
 ABOVE, WITHIN, BELOW, UNKNOWN = "above the band", "in the band", "below the band", "no band"
@@ -111,7 +113,7 @@ def _figure(result: Result) -> Figure | None:
         groups[LADDER] = [rung.spec for rung in result.ladder.rungs]
     for kind, families in KINDS.items():
         specs = [spec for spec in result.metrics if family_of(spec) in families and _is_error(spec)]
-        groups |= on_one_axis(kind, specs, result.metrics)
+        groups |= on_one_axis(kind, specs, result.metrics, WIDEST)
     if not groups:
         return None
     return Figure(

@@ -83,12 +83,14 @@ def magnitude(e: Estimate) -> float:
     return max((abs(x) for x in numbers if x is not None and math.isfinite(x)), default=0.0)
 
 
-def on_one_axis(kind: str, specs: Iterable[str], known: Mapping[str, Estimate]) -> dict[str, list[str]]:
+def on_one_axis(
+    kind: str, specs: Iterable[str], known: Mapping[str, Estimate], widest: float = WIDEST
+) -> dict[str, list[str]]:
     """Specs by the kind they are of; where they differ too much in size, by that too, what most are of first."""
     parts: list[list[str]] = []
     for spec in sorted(specs, key=lambda spec: -magnitude(known[spec])):
         size = magnitude(known[spec])
-        if size > 0.0 and (not parts or magnitude(known[parts[-1][0]]) > WIDEST * size):
+        if size > 0.0 and (not parts or magnitude(known[parts[-1][0]]) > widest * size):
             parts.append([])
         if parts:
             parts[-1].append(spec)

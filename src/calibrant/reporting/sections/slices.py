@@ -26,6 +26,8 @@ MOST_METRICS, FEWER_METRICS, MANY_INPUTS = 8, 4, 20
 LONGEST = 28
 """Characters of a name beside the chart."""
 WANTED = (*GROUP_METRICS, "ks", "smooth_ece", "calibration_error", "picp")
+FIRST = ("ece", "calibration_error")
+"""What is shown first where it was tested."""
 SHOWN, CHANCE, UNTESTED = "more than chance", "within chance", "not tested"
 HEADS = {
     "name": "group",
@@ -110,11 +112,13 @@ def _caption(most: float, several: int) -> str:
 
 
 def _specs(groups: Sequence[Group]) -> list[str]:
-    """The main metrics of groups; where none of them is there, the first."""
+    """The main metrics of groups, one that was tested first; where none of them is there, all."""
     known = list(dict.fromkeys(spec for group in groups for spec in group.metrics))
     main = [spec for spec in WANTED if spec in known]
     others = [spec for spec in known if spec.partition("(")[0] in WANTED and spec not in main]
-    return main + others or known
+    tested = {spec for group in groups for spec, e in group.metrics.items() if math.isfinite(e.q_value)}
+    first = [spec for spec in FIRST if spec in tested]
+    return list(dict.fromkeys([*first, *main, *others])) or known
 
 
 def _columns(result: Result, groups: Sequence[Group], spec: str, most: float) -> Columns:
