@@ -12,6 +12,8 @@ from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.wording import number, span
 
 NO_SCORE = "no proper score can be taken of both"
+BETTER, WORSE, UNDECIDED = "better beyond chance", "worse beyond chance", "these rows do not tell"
+UNCHANGED = "unchanged"
 WORST = "now infinite, for a label has probability 0"
 
 
@@ -55,21 +57,22 @@ def _gained(found: Improvement) -> str:
     """Which scores became better or worse beyond chance, and which have no difference that could be one."""
     said: dict[str, list[str]] = {}
     for gain in found.gains.values():
-        said.setdefault(_verdict(gain), []).append(gain.score)
+        said.setdefault(verdict(gain), []).append(gain.score)
     return "; ".join(f"{what}: {', '.join(scores)}" for what, scores in said.items()) or NO_SCORE
 
 
-def _verdict(gain: Gain) -> str:
+def verdict(gain: Gain) -> str:
+    """What the interval of a gain says of it."""
     if math.isinf(gain.before) or math.isinf(gain.after):
         ends = (math.isinf(gain.before), math.isinf(gain.after))
         return {(True, False): "no longer infinite", (False, True): WORST, (True, True): "infinite before and after"}[
             ends
         ]
     if gain.gain == 0.0 and math.isnan(gain.low):
-        return "unchanged"
+        return UNCHANGED
     if gain.low > 0:
-        return "better beyond chance"
-    return "worse beyond chance" if gain.high < 0 else "these rows do not tell"
+        return BETTER
+    return WORSE if gain.high < 0 else UNDECIDED
 
 
 def _proposition(found: Improvement) -> list[str]:
