@@ -12,11 +12,11 @@ import calibrant as cal
 from calibrant.registry import find
 from calibrant.registry.estimate import Estimate
 from calibrant.reporting.document import Definitions, Figure, Fold, Panel, Points, Shown, Text, figures_of
+from calibrant.reporting.estimates import WIDEST, magnitude, on_one_axis
 from calibrant.reporting.figures import svg
 from calibrant.reporting.gathering import gather
 from calibrant.reporting.report import document_of
 from calibrant.reporting.sections import overview, scores
-from calibrant.reporting.sections.estimates import WIDEST, magnitude, on_one_axis
 
 
 def model(n=200, seed=0, sharp=1.0, signal=2.0):

@@ -26,9 +26,7 @@ from calibrant.reporting.document import (
     Shown,
     Text,
 )
-from calibrant.reporting.gathering import Found, Gathered
-from calibrant.reporting.palette import BLUE, GREY, ORANGE, SOFT
-from calibrant.reporting.sections.estimates import (
+from calibrant.reporting.estimates import (
     band_of,
     called,
     estimate_columns,
@@ -37,6 +35,8 @@ from calibrant.reporting.sections.estimates import (
     on_one_axis,
     titled,
 )
+from calibrant.reporting.gathering import Found, Gathered
+from calibrant.reporting.palette import BLUE, GREY, ORANGE, SOFT
 
 LADDER = "the ladder, from √BS down to ECE"
 KINDS = {

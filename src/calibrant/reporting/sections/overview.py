@@ -15,9 +15,9 @@ from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.wording import number
 from calibrant.registry.estimate import Estimate
 from calibrant.reporting.document import Block, Columns, Control, Figure, Fold, Points, Section, Shown, Text
+from calibrant.reporting.estimates import called, estimate_columns, intervals_chart, metric_of, titled
 from calibrant.reporting.gathering import Gathered, Subject
 from calibrant.reporting.naming import distinct
-from calibrant.reporting.sections.estimates import called, estimate_columns, intervals_chart, metric_of, titled
 
 MAIN = (
     "accuracy", "nll", "brier", "ece", "aurc", "entropy", "smooth_ece", "mutual_information", "mse", "mae", "crps",

@@ -11,8 +11,7 @@ from calibrant.evaluation.references import facts_used
 from calibrant.evaluation.result import Result
 from calibrant.evaluation.tables import main_table
 from calibrant.reporting.document import Block, Columns, Control, Definitions, Figure, Fold, Panel, Section, Shown
-from calibrant.reporting.gathering import Found, Gathered
-from calibrant.reporting.sections.estimates import (
+from calibrant.reporting.estimates import (
     called,
     estimate_columns,
     family_of,
@@ -21,6 +20,7 @@ from calibrant.reporting.sections.estimates import (
     on_one_axis,
     titled,
 )
+from calibrant.reporting.gathering import Found, Gathered
 
 MOST_SHOWN = 14
 """Metrics that a table shows without being opened."""

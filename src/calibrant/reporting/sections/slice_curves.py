@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from calibrant.errors import plain
 from calibrant.evaluation.result import Group, Result
-from calibrant.reporting.charting import altair, base, chart, layered, tips
 from calibrant.reporting.document import Columns, Control, Figure
 from calibrant.reporting.naming import distinct
-from calibrant.reporting.palette import BLUE, GREY, SOFT
-from calibrant.reporting.sections.estimates import metric_of
+from calibrant.reporting.sections.regression import pit_chart
 from calibrant.reporting.sections.reliability import HEADS as RELIABILITY_HEADS
 from calibrant.reporting.sections.reliability import reliability_chart
 
@@ -24,6 +22,7 @@ RANKED_BY = ("nll", "crps", "brier", "pinball", "mse", "ece", "calibration_error
 PIT_HEADS = {
     "lower": "F(y) from",
     "upper": "to",
+    "n": "rows",
     "share": "share of rows",
     "band_low": "right: from",
     "band_high": "right: to",
@@ -59,7 +58,7 @@ def curves_figure(result: Result, groups: Sequence[Group]) -> Figure | None:
     return Figure(
         key=f"{kind}-of-groups",
         title="Reliability of a group" if kind == "reliability" else "PIT of a group",
-        chart=reliability_chart() if kind == "reliability" else pit_chart(),
+        chart=reliability_chart() if kind == "reliability" else pit_chart(len(next(iter(curves.values()))["lower"])),
         data={(name,): _filled(curve, heads) for name, curve in curves.items()},
         heads=heads,
         said=said,
@@ -74,29 +73,12 @@ def _filled(curve: Mapping[str, Any], heads: Mapping[str, str]) -> Columns:
     return {name: curve.get(name, blank) for name in heads}
 
 
-def _badness(groups: Sequence[Group]) -> Any:
+def _badness(groups: Sequence[Group]) -> Callable[[Group], float]:
     """How groups are ordered: the worst first, by a loss that they have; as they come where they have none."""
-    spec = next((spec for spec in RANKED_BY if any(spec in group.metrics for group in groups)), None)
+    spec = next((spec for spec in RANKED_BY if any(spec in group.metrics for group in groups)), "")
 
     def key(group: Group) -> float:
-        e = group.metrics.get(spec) if spec is not None else None
-        return -e.value if e is not None and not math.isnan(e.value) else math.inf
+        e = group.metrics.get(spec)
+        return math.inf if e is None or math.isnan(e.value) else -e.value
 
-    return key if spec is not None and metric_of(spec) is not None else lambda group: 0.0
-
-
-@chart
-def pit_chart() -> Any:
-    """Bars of the shares, their band, and the height of a right prediction."""
-    alt = altair()
-    x = alt.X("lower:Q", bin=alt.Bin(binned=True), axis=alt.Axis(title="F(y)", format=".2~f", tickCount=5))
-    y = alt.Y("share:Q", title="share of rows", axis=alt.Axis(format=".2~%"))
-    hover = tips(lower="F(y) from", upper="to", share="share of rows", band_low="right: from", band_high="right: to")
-    bars = base().mark_bar(color=BLUE, opacity=0.8, binSpacing=1).encode(x=x, x2="upper:Q", y=y, tooltip=hover)
-    band = base().mark_rect(color=GREY, opacity=0.35).encode(
-        x=x, x2="upper:Q", y=alt.Y("band_low:Q", title="share of rows"), y2="band_high:Q"
-    )  # fmt: skip
-    even = base().transform_calculate(even="datum.upper - datum.lower").mark_rule(color=SOFT, strokeDash=[5, 4]).encode(
-        y=alt.Y("mean(even):Q", title="share of rows")
-    )  # fmt: skip
-    return layered(bars, band, even, height=200)
+    return key

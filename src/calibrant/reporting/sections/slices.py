@@ -13,10 +13,10 @@ from calibrant.evaluation.tables import GROUP_METRICS, group_table
 from calibrant.registry.estimate import Estimate
 from calibrant.reporting.charting import altair, base, chart, listed, names_axis, tips, values_beside
 from calibrant.reporting.document import Block, Columns, Control, Figure, Fold, Panel, Section, Shown
+from calibrant.reporting.estimates import band_of, estimate_columns, metric_of, without_blank
 from calibrant.reporting.gathering import Found, Gathered
 from calibrant.reporting.naming import distinct
 from calibrant.reporting.palette import BLUE, GREY, INK, ORANGE, SOFT
-from calibrant.reporting.sections.estimates import band_of, estimate_columns, metric_of, without_blank
 from calibrant.reporting.sections.slice_curves import curves_figure
 
 MOST_DRAWN = 30
