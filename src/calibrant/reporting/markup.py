@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -72,8 +73,12 @@ class Writer:
         )
 
     def blocks(self, blocks: Iterable[Block], place: str) -> str:
-        """One after another."""
-        return "".join(self.block(block, place) for block in blocks)
+        """One after another; figures that follow each other stand side by side where there is room."""
+        out = []
+        for are_figures, run in itertools.groupby(blocks, key=lambda block: isinstance(block, Figure)):
+            inner = "".join(self.block(block, place) for block in run)
+            out.append(f'<div class="figures">{inner}</div>' if are_figures else inner)
+        return "".join(out)
 
     def block(self, block: Block, place: str) -> str:
         """One block."""

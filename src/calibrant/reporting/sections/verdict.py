@@ -78,4 +78,5 @@ def _items(points: Iterable[Point]) -> list[tuple[str, str, str]]:
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """With a capital, unless it begins with a name."""
+    return text if text.partition(" ")[0].endswith(":") else text[:1].upper() + text[1:]

@@ -1,0 +1,57 @@
+"""Names from data as charts and controls show them: plain, short, and no two of them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from calibrant.errors import plain
+from calibrant.evaluation.rendering import elide
+from calibrant.registry import find, metrics
+
+LONG = 40
+"""Characters that a name in a chart has at most."""
+NAMED = 6
+"""Lines that have a colour of their own where there are more than colours."""
+COLOURS = 7
+OTHERS = "others"
+BETTER = {"lower": " (lower is better)", "higher": " (higher is better)"}
+
+
+def short(name: str, width: int = LONG) -> str:
+    """A name on one line, without its middle where it is long."""
+    return elide(plain(name, max(len(name), 1)), width) or "(no name)"
+
+
+def labels(names: Iterable[str], width: int = LONG, taken: Iterable[str] = ()) -> dict[str, str]:
+    """A short label for every name; those that would be alike get a number."""
+    out, known = {}, set(taken)
+    for name in dict.fromkeys(names):
+        label, k = short(name, width), 1
+        while label in known:
+            k += 1
+            label = f"{short(name, width)} ({k})"
+        known.add(label)
+        out[name] = label
+    return out
+
+
+def numbered(numbers: Mapping[str, int], width: int = LONG) -> dict[str, str]:
+    """The labels of models after their numbers, which tell apart those that are short alike."""
+    return {name: f"{k} {short(name, width)}" for name, k in numbers.items()}
+
+
+def coloured(every: Sequence[str]) -> dict[str, str]:
+    """What each line is called in the legend: its label, or, of more lines than colours, the later ones together."""
+    most = len(every) if len(every) <= COLOURS else NAMED
+    return {label: label if k < most else OTHERS for k, label in enumerate(every)}
+
+
+def directed(spec: str) -> str:
+    """A metric as a control names it, with its better end."""
+    name = spec.partition("(")[0]
+    return spec + (BETTER.get(find(name).direction, "") if name in metrics() else "")
+
+
+def first_of(most: int, count: int, what: str) -> str:
+    """What is said where not all are drawn; nothing where all are."""
+    return f" Drawn are the first {most} of {count} {what}." if count > most else ""
