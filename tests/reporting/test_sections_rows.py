@@ -189,7 +189,7 @@ def test_inputs_stand_once_with_their_hashes(evaluation):
     section = provenance.section(gather([known, known]))
     table = [block for block in section.blocks if isinstance(block, Shown)][1].table
     (row,) = table.rows
-    assert row[1:] == ("0123456789ab…", "method: x; sizes: 1, 2.5", "60", "1", "3")
+    assert row[1:] == ("01234567…", "method: x; sizes: 1, 2.5", "60", "1", "3")
     assert json.loads(texts(section)["The inputs as they are stored"].text) == [item]
     assert f"Calibrant {evaluation.version}" in section.lead
     assert "schema 1" in section.lead

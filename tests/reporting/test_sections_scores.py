@@ -83,7 +83,7 @@ def test_errors_of_numbers_and_their_squares_have_axes_of_their_own(numbers):
     assert place["mse"][0].startswith("main scores, up to ")
 
 
-@given(st.lists(st.floats(0, 1e6), max_size=12))
+@given(st.lists(st.floats(0, 1e6), max_size=40))
 def test_one_axis_shows_what_is_of_like_size_and_all_that_is_not_zero(values):
     known = {f"m{k}": Estimate(value, 9) for k, value in enumerate(values)}
     parts = on_one_axis("kind", list(known), known)

@@ -96,7 +96,7 @@ def values_beside(y: Any) -> Any:
     out, as marks do that have no place."""
     alt = altair()
     text = alt.condition("isValid(datum.value)", alt.Text("value:Q", format=".4~g"), alt.value(""))
-    return base().mark_text(align="left", dx=8, color=INK).encode(y=y, x=alt.value("width"), text=text)
+    return base().mark_text(align="left", dx=8, color=INK, aria=False).encode(y=y, x=alt.value("width"), text=text)
 
 
 def diagonal() -> Any:

@@ -14,6 +14,7 @@ from calibrant.registry import families, metrics
 from calibrant.registry.estimate import Estimate
 from calibrant.registry.metric import Metric
 from calibrant.reporting.charting import altair, base, chart, listed, names_axis, tips, values_beside
+from calibrant.reporting.naming import distinct
 from calibrant.reporting.palette import BLUE
 
 WIDEST = 20.0
@@ -87,18 +88,25 @@ def on_one_axis(
     kind: str, specs: Iterable[str], known: Mapping[str, Estimate], widest: float = WIDEST
 ) -> dict[str, list[str]]:
     """Specs by the kind they are of; where they differ too much in size, by that too, what most are of first."""
-    parts: list[list[str]] = []
-    for spec in sorted(specs, key=lambda spec: -magnitude(known[spec])):
-        size = magnitude(known[spec])
-        if size > 0.0 and (not parts or magnitude(known[parts[-1][0]]) > widest * size):
-            parts.append([])
-        if parts:
-            parts[-1].append(spec)
-    order = list(known)
-    made = [sorted(part, key=order.index) for part in sorted(parts, key=len, reverse=True)]
-    if len(made) < 2:
-        return {kind: made[0]} if made else {}
-    return {f"{kind}, up to {max(magnitude(known[spec]) for spec in part):.2g}": part for part in made}
+    order, sizes = list(known), {spec: magnitude(known[spec]) for spec in specs}
+    seen = sorted((spec for spec, size in sizes.items() if size > 0.0), key=lambda spec: -sizes[spec])
+    parts = sorted(_apart(seen, sizes, widest), key=len, reverse=True)
+    if not parts:
+        return {}
+    parts[0] = parts[0] + [spec for spec, size in sizes.items() if size == 0.0]
+    made = [sorted(part, key=order.index) for part in parts]
+    if len(made) == 1:
+        return {kind: made[0]}
+    names = distinct(f"{kind}, up to {max(sizes[spec] for spec in part):.2g}" for part in made)
+    return dict(zip(names, made, strict=True))
+
+
+def _apart(specs: list[str], sizes: Mapping[str, float], widest: float) -> list[list[str]]:
+    """Specs from the largest to the smallest, cut where neighbours differ most until none is too small for its part."""
+    if len(specs) < 2 or sizes[specs[0]] <= widest * sizes[specs[-1]]:
+        return [specs] if specs else []
+    cut = max(range(1, len(specs)), key=lambda k: sizes[specs[k - 1]] / sizes[specs[k]])
+    return _apart(specs[:cut], sizes, widest) + _apart(specs[cut:], sizes, widest)
 
 
 # ---------------------------------------------------------------------------------------------------------- chart
@@ -108,7 +116,7 @@ def intervals_chart(what: str, zero: bool) -> Any:
     alt = altair()
     y, x = names_axis(), alt.X("value:Q", title=None, scale=alt.Scale(zero=zero))
     hover = tips(name__n=what, title__n="metric", value="value", low="interval from", high="to", n__i="rows")
-    lines = base().mark_rule(color=BLUE, strokeWidth=5, opacity=0.45, strokeCap="round").encode(
+    lines = base().mark_rule(color=BLUE, strokeWidth=5, opacity=0.45, strokeCap="round", aria=False).encode(
         y=y, x=alt.X("low:Q", title=None), x2="high:Q", tooltip=hover
     )  # fmt: skip
     dots = base().mark_circle(color=BLUE, size=50, opacity=1).encode(y=y, x=x, tooltip=hover)

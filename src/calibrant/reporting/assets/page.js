@@ -41,7 +41,13 @@
       spec.background = colours.paper;
     }
     spec.description = data.said;
-    spec.datasets = { ...spec.datasets, rows: rowsOf(data.data[chosen(figure)]) };
+    const rows = rowsOf(data.data[chosen(figure)]);
+    spec.datasets = { ...spec.datasets, rows };
+    if (spec.height?.step) {  // so high for each name of a list; Vega-Lite would say that it cannot fit it
+      const field = spec.layer.find((layer) => layer.encoding?.y?.field).encoding.y.field;
+      const names = new Set(rows.filter((row) => row.drawn !== false).map((row) => row[field]));
+      spec.height = spec.height.step * Math.max(names.size, 1);
+    }
     return spec;
   };
 

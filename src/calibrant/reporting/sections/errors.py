@@ -164,10 +164,10 @@ def errors_chart() -> Any:
         title__n="error", value="measured", low="true error from", high="to", null_low="calibrated: from",
         null_high="calibrated: to", p_value="p-value", n__i="rows",
     )  # fmt: skip
-    band = base().mark_bar(color=GREY, opacity=0.4, height=14, cornerRadius=2).encode(
+    band = base().mark_bar(color=GREY, opacity=0.4, height=14, cornerRadius=2, aria=False).encode(
         y=y, x=alt.X("null_low:Q", title="calibration error"), x2="null_high:Q", tooltip=hover
     )  # fmt: skip
-    line = base().mark_rule(color=BLUE, strokeWidth=2.5, yOffset=10).encode(
+    line = base().mark_rule(color=BLUE, strokeWidth=2.5, yOffset=10, aria=False).encode(
         y=y, x=alt.X("low:Q", title="calibration error"), x2="high:Q", tooltip=hover
     )  # fmt: skip
     dots = base().mark_point(filled=True, size=90, opacity=1).encode(y=y, x=x, color=colour, shape=shape, tooltip=hover)

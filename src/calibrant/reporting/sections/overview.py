@@ -101,7 +101,12 @@ def _table(subjects: Sequence[Subject], specs: Sequence[str]) -> Table:
     rows = tuple((s.name, str(s.facts.get("n", "")), *(_cell(s, spec, best[spec]) for spec in specs)) for s in ordered)
     breaks = {k for k in range(1, len(ordered)) if alike(ordered[k]) != alike(ordered[k - 1])}
     fewer = len(kinds) < len(ordered)
-    return Table("", ("input", "rows", *map(called, specs)), rows, breaks=frozenset(breaks if fewer else ()))
+    return Table(
+        "The main metrics of each",
+        ("input", "rows", *map(called, specs)),
+        rows,
+        breaks=frozenset(breaks if fewer else ()),
+    )
 
 
 def _cell(subject: Subject, spec: str, best: set[str]) -> str:

@@ -35,7 +35,7 @@ MOST_SETTINGS = 5
 """Evaluations whose settings stand side by side."""
 MOST_OPEN = 15
 """Inputs that are listed without being opened."""
-DIGITS = 12
+DIGITS = 8
 """Of a hash in the table; what is stored has all of them."""
 LONGEST = 300
 """Characters of what a file says of itself."""
@@ -65,7 +65,11 @@ def _settings(evaluations: Iterable[Evaluation]) -> list[Block]:
     used = dict.fromkeys(key for _, settings in shown for key in settings if key != "command")
     keys = [*(key for key in SETTINGS if key in used), *(key for key in used if key not in SETTINGS)]
     rows = [_setting(key, [settings for _, settings in shown]) for key in keys]
-    title = f"{len(shown)} of the {len(kinds)} kinds of evaluations" if len(kinds) > len(shown) else ""
+    title = (
+        f"Settings of {len(shown)} of the {len(kinds)} kinds"
+        if len(kinds) > len(shown)
+        else "What the evaluations were made with"
+    )
     table = Table(title, ("setting", *(made_by for made_by, _ in shown)), tuple(rows), left=1 + len(shown))
     whole = json.dumps([dict(settings) for _, settings in kinds], indent=1, default=str)
     return [Heading("Settings"), Shown(table), Fold("The settings as they are stored", _copied(whole, "settings"))]
@@ -112,7 +116,7 @@ def _inputs(evaluations: Iterable[Evaluation]) -> list[Block]:
     if not items:
         return []
     heads = ("input", "SHA-256", "known of it", "rows", "members", "classes")
-    table = Shown(Table("", heads, tuple(_input(item) for item in items), left=3))
+    table = Shown(Table("What was judged", heads, tuple(_input(item) for item in items), left=3))
     whole = json.dumps([dict(item) for item in items], indent=1, default=str)
     stored = Fold("The inputs as they are stored", _copied(whole, "inputs"))
     listed: Block = table if len(items) <= MOST_OPEN else Fold(f"All {len(items)} inputs", (table,))

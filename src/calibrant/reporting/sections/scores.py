@@ -118,7 +118,8 @@ def _tables(found: Found) -> tuple[Block, ...]:
     if len(result.metrics) <= MOST_SHOWN:
         return (whole,)
     main = {spec: result.metrics[spec] for spec in MAIN if spec in result.metrics}
-    rest = Fold(f"All {len(result.metrics)} metrics", (whole,))
+    titled_apart = replace(whole.table, title=f"{whole.table.title} · all metrics")
+    rest = Fold(f"All {len(result.metrics)} metrics", (Shown(titled_apart),))
     return (Shown(main_table(found.evaluation, replace(result, metrics=main))), rest) if main else (whole,)
 
 

@@ -172,12 +172,12 @@ def groups_chart() -> Any:
         name__n="group", n__i="rows", value="value", low="interval from", high="to", null_low="calibrated: from",
         null_high="calibrated: to", whole="all rows", q_value="q-value",
     )  # fmt: skip
-    band = base().mark_bar(color=GREY, opacity=0.4, height=12, cornerRadius=2).encode(
+    band = base().mark_bar(color=GREY, opacity=0.4, height=12, cornerRadius=2, aria=False).encode(
         y=y, x=alt.X("null_low:Q", title=None), x2="null_high:Q", tooltip=hover
     )  # fmt: skip
     known = base().transform_filter("isValid(datum.whole)")
-    whole = known.mark_rule(color=INK, strokeDash=[5, 4]).encode(x=alt.X("mean(whole):Q", title=None))
-    lines = base().mark_rule(color=BLUE, strokeWidth=4, opacity=0.45, strokeCap="round").encode(
+    whole = known.mark_rule(color=INK, strokeDash=[5, 4], aria=False).encode(x=alt.X("mean(whole):Q", title=None))
+    lines = base().mark_rule(color=BLUE, strokeWidth=4, opacity=0.45, strokeCap="round", aria=False).encode(
         y=y, x=alt.X("low:Q", title=None), x2="high:Q", tooltip=hover
     )  # fmt: skip
     dots = base().mark_point(filled=True, size=70, opacity=1).encode(y=y, x=x, color=colour, shape=shape, tooltip=hover)
