@@ -49,7 +49,9 @@ CURVES = {
     "calibration": f"{KULESHOV}; {CZADO}",
     "central_coverage": f"{KULESHOV}; {CZADO}",
     "mix": f"{LAKSHMINARAYANAN}; {OVADIA}, figure 4",
-    "confidence": "", "entropy": "", "scores": "",
+    "mutual_information": "Depeweg et al. (2018), ICML 35: 1184-1193",
+    "functions": "Gopal (2021), appendix F, figure 10",
+    "confidence": "", "entropy": "", "scores": "", "width": "",
 }  # fmt: skip
 """By the name of a curve without its options; histograms have none."""
 CHECKS = (

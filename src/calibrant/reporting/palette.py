@@ -2,7 +2,7 @@
 
 Charts are written in the colours of light paper. On the page each of them becomes a CSS variable, so that the theme,
 the reader's wish and print change them all at once; in figures that are files they stay as they are. The series are
-after Okabe & Ito (2008), darkened or lightened until they have a contrast of 3 to 1 with their paper.
+after the colours of Okabe and Ito, darkened or lightened until they have a contrast of 3 to 1 with their paper.
 """
 
 from __future__ import annotations
