@@ -59,7 +59,8 @@ def test_bins_and_binning_are_switched(page_path, made, opened):
         figure.get_by_label("binning").select_option(binning)
         figure.get_by_label("bins", exact=True).select_option(bins)
         page.wait_for_function(
-            "key => document.querySelector('figure.chart').dataset.drawn === key", arg=f"{binning}|{bins}"
+            "([id, key]) => document.getElementById(id).dataset.drawn === key",
+            arg=[figure.get_attribute("id"), f"{binning}|{bins}"],
         )
         stored = made.clean.results[0].curves[name]
         cells = [
@@ -112,7 +113,7 @@ def test_the_keyboard_reaches_every_control(page_path, opened):
     page = opened(page_path)
     wanted = page.evaluate(
         """() => [...document.querySelectorAll('a[href], button, select, input, summary, [tabindex="0"]')]
-        .filter(e => e.offsetParent).map((e, k) => (e.dataset.place = k))"""
+        .filter(e => e.checkVisibility()).map((e, k) => (e.dataset.place = k))"""
     )
     reached = set()
     page.locator("body").press("Tab")

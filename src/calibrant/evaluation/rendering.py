@@ -190,7 +190,7 @@ def as_html(table: Table) -> str:
     """A table element; every text is escaped."""
 
     def cells(row: tuple[str, ...], tag: str) -> str:
-        return "".join(_html_cell(cell, tag, k == table.names) for k, cell in enumerate(row))
+        return "".join(_html_cell(table, k, cell, tag) for k, cell in enumerate(row))
 
     body = "".join(
         "</tbody><tbody>" * (place in table.breaks) + f"<tr>{cells(row, 'td')}</tr>"
@@ -200,11 +200,11 @@ def as_html(table: Table) -> str:
     return f"<table>{caption}<thead><tr>{cells(table.heads, 'th')}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _html_cell(cell: str, tag: str, name: bool) -> str:
+def _html_cell(table: Table, column: int, cell: str, tag: str) -> str:
     """One cell; names are heads of their rows and may be broken after an underline or a slash."""
     shown = html.escape(plain(cell))
-    if name:
+    if column == table.names:
         shown = shown.replace("_", "_<wbr>").replace("/", "/<wbr>")
-    if tag == "th":
-        return f'<th class="name" scope="col">{shown}</th>' if name else f'<th scope="col">{shown}</th>'
-    return f'<th scope="row">{shown}</th>' if name else f"<td>{shown}</td>"
+        return f'<th class="name" scope="col">{shown}</th>' if tag == "th" else f'<th scope="row">{shown}</th>'
+    kind = ' class="text"' * table.is_text(column)
+    return f'<th{kind} scope="col">{shown}</th>' if tag == "th" else f"<td{kind}>{shown}</td>"

@@ -8,6 +8,7 @@ import textwrap
 
 from calibrant.errors import plain
 from calibrant.evaluation import rendering
+from calibrant.evaluation.caveats import ABOUT, by_reason, caveats, false_discoveries, is_about
 from calibrant.evaluation.check_tables import CHECK_HEADS, check_rows, check_tables, pass_tables, temperature_lines
 from calibrant.evaluation.choosing import by_default
 from calibrant.evaluation.comparison_tables import comparison_tables
@@ -22,7 +23,6 @@ from calibrant.evaluation.result import Evaluation, Result
 from calibrant.evaluation.shift import ACROSS, QUARTILES, Summary
 from calibrant.evaluation.size_curves import NUMBERS, Curve, Sizes
 from calibrant.evaluation.wording import number, span, title
-from calibrant.intervals import APPROXIMATE
 from calibrant.registry.estimate import Estimate
 
 ARROWS = {"lower": " ↓", "higher": " ↑"}
@@ -31,10 +31,6 @@ GROUP_METRICS = ("accuracy", "mse", "mae", "nll", "crps", "interval_score", "pit
 MOST_GROUP_COLUMNS = 6
 MOST_TOGETHER = 12
 MOST_SIZES = 5
-ABOUT = " ~"
-"""Behind intervals that may cover less than their level."""
-ROUNDING = 1e-9
-"""By what a value may lie beyond its interval without being meant to."""
 MARK = " *"
 """Behind values of groups that stay significant when all groups are counted."""
 FIELDS = ("value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value", "detectable", "q_value")
@@ -50,16 +46,11 @@ def main_table(evaluation: Evaluation, result: Result) -> Table:
     specs = sorted(result.metrics, key=_family) if _long(result) else list(result.metrics)
     for spec in specs:
         e = result.metrics[spec]
-        row = (spec + _arrow(spec), number(e.value), span(e.low, e.high) + ABOUT * _is_about(e))
+        row = (spec + _arrow(spec), number(e.value), span(e.low, e.high) + ABOUT * is_about(e))
         rows.append(row + ((span(e.null_low, e.null_high),) if nulls else ()))
     changes = {k for k in range(1, len(specs)) if _family(specs[k]) != _family(specs[k - 1])}
     breaks = frozenset(changes) if _long(result) else frozenset()
     return Table(title(evaluation, result), heads, tuple(rows), breaks=breaks)
-
-
-def _is_about(e: Estimate) -> bool:
-    """Whether the interval may cover less than its level."""
-    return e.method.endswith(APPROXIMATE)
 
 
 def _long(result: Result) -> bool:
@@ -79,13 +70,13 @@ def group_table(evaluation: Evaluation, result: Result, by: str) -> Table:
     chosen = _chosen(evaluation, list(groups[0].metrics))
     left_out = len(chosen) - MOST_GROUP_COLUMNS if _named_all(evaluation) else 0
     chosen = chosen[:MOST_GROUP_COLUMNS]
-    most = _false_discoveries(evaluation)
+    most = false_discoveries(evaluation)
     rows = [
         (str(group.value), str(group.n), *(_or_blank(group.metrics.get(m), most) for m in chosen)) for group in groups
     ]
     title = f"by {by}" + (f" ({left_out} more in the JSON)" if left_out > 0 else "")
     if any(cell.endswith(MARK) for row in rows for cell in row):
-        title += f"; {MARK.strip()} more than chance allows a calibrated model (q < {_false_discoveries(evaluation):g})"
+        title += f"; {MARK.strip()} more than chance allows a calibrated model (q < {false_discoveries(evaluation):g})"
     return Table(title, (by, "n", *(m + _arrow(m) for m in chosen)), tuple(rows))
 
 
@@ -175,24 +166,8 @@ def remarks(evaluation: Evaluation) -> list[str]:
     out = comparison_lines(evaluation)
     for result in evaluation.results:
         said = _skipped(result)
-        ece = result.metrics.get("ece")
-        if ece is not None and math.isfinite(ece.detectable) and not _across(evaluation):
-            name = f"of {plain(result.input)} " * several
-            out.append(f"{ece.n} rows {name}would show a true ECE of {number(ece.detectable)} in four of five cases")
-        above = [spec for spec, e in result.metrics.items() if e.value > e.high * (1.0 + ROUNDING)]
-        if above and not _across(evaluation):
-            out.append(f"{', '.join(above)}: the value is biased upwards, and the interval is of the true error")
-        negative = [spec for spec, e in result.metrics.items() if e.value < 0.0 == e.low]
-        if negative and not _across(evaluation):
-            out.append(f"{', '.join(negative)}: the value is unbiased and may fall below 0; the true error does not")
-        below = [spec for spec, e in result.metrics.items() if e.value < e.low and spec not in negative]
-        if below and not _across(evaluation):
-            out.append(f"{', '.join(below)}: the value is biased downwards, and the interval is of the true error")
-        about = [spec for spec, e in result.metrics.items() if _is_about(e)]
-        if about and not _across(evaluation):
-            first, *others = dict.fromkeys(spec.partition("(")[0] for spec in about)
-            told = f"`calibrant metrics {first}`" + (f" (or {', '.join(others)})" if others else "")
-            out.append(f"{ABOUT.strip()} may cover less than it says: {told} says when")
+        if not _across(evaluation):
+            out += caveats(result, f"of {plain(result.input)} " * several)
         if result.ladder and not _across(evaluation):
             out += ladder_lines(result.ladder, f"{plain(result.input)}: " * several)
         if result.reading and not _across(evaluation):
@@ -209,10 +184,7 @@ def remarks(evaluation: Evaluation) -> list[str]:
 
 
 def _skipped(result: Result) -> str:
-    reasons: dict[str, list[str]] = {}
-    for name, why in result.skipped.items():
-        reasons.setdefault(plain(why), []).append(plain(name))
-    return "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
+    return "; ".join(f"{', '.join(names)} ({why})" for why, names in by_reason(result.skipped).items())
 
 
 def as_text(evaluation: Evaluation, width: int = 80) -> str:
@@ -301,8 +273,3 @@ def _arrow(spec: str) -> str:
 
 def _or_blank(e: Estimate | None, most: float) -> str:
     return "" if e is None else number(e.value) + MARK * (e.q_value < most)
-
-
-def _false_discoveries(evaluation: Evaluation) -> float:
-    """The share that lies above a band: a group that is alone has a star where it is beyond its band."""
-    return round(0.5 - float(evaluation.settings["level"]) / 2, 6)

@@ -34,7 +34,7 @@ def vega_lite_version() -> str:
 
 @cache
 def script() -> str:
-    """The script: it sets `window.vega`, `window.vegaLite` and `window.vegaEmbed`."""
+    """The script: it sets `window.vegaEmbed`; the bundle leaves `window.vega` and `window.vegaLite` empty."""
     kept = _kept()
     if kept is not None and kept.is_file():
         return kept.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from calibrant.errors import MissingExtra
-from calibrant.reporting.palette import LINE, SOFT, config
+from calibrant.reporting.palette import INK, LINE, SOFT, config
 
 if TYPE_CHECKING:
     import altair as alt
@@ -74,6 +74,29 @@ def layered(*layers: Any, height: int | None = 260) -> Any:
     alt = altair()
     drawn = alt.layer(*layers, data=alt.NamedData(DATA))
     return drawn.properties(width="container", **({} if height is None else {"height": height}))
+
+
+def listed(*layers: Any, step: int, beside: int = 5) -> Any:
+    """Layers with a row for each name, so high; `beside` are the pixels that are kept free at the right."""
+    alt = altair()
+    room = {"left": 5, "top": 5, "right": beside, "bottom": 5}
+    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
+    return layered(*layers, height=None).properties(height=alt.Step(step), autosize=fit, padding=room)
+
+
+def names_axis(limit: int = 200) -> Any:
+    """The axis of a list of names, in the order of the rows."""
+    alt = altair()
+    axis = alt.Axis(labelColor=INK, labelLimit=limit, ticks=False, domain=False, grid=True, gridOpacity=0.5)
+    return alt.Y("name:N", sort=None, title=None, axis=axis)
+
+
+def values_beside(y: Any) -> Any:
+    """The value of each row of a list, at the right. As the first layer it keeps the order of the rows: it leaves none
+    out, as marks do that have no place."""
+    alt = altair()
+    text = alt.condition("isValid(datum.value)", alt.Text("value:Q", format=".4~g"), alt.value(""))
+    return base().mark_text(align="left", dx=8, color=INK, aria=False).encode(y=y, x=alt.value("width"), text=text)
 
 
 def diagonal() -> Any:

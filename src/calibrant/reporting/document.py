@@ -80,6 +80,13 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class Definitions:
+    """Terms, each with what is said of it."""
+
+    items: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Fold:
     """What is there for those who open it."""
 
@@ -124,7 +131,7 @@ class Panel:
     blocks: tuple[Block, ...]
 
 
-Block = Text | Points | Shown | Fold | Copy | Rows | Heading | Panel | Figure
+Block = Text | Points | Shown | Definitions | Fold | Copy | Rows | Heading | Panel | Figure
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable
 
 from calibrant.evaluation.rendering import Table
-from calibrant.evaluation.tables import ARROWS
 from calibrant.evaluation.wording import number, span
-from calibrant.registry import metrics
 from calibrant.reporting.document import Block, Shown
+from calibrant.reporting.estimates import called, titled
 from calibrant.reporting.gathering import Found
 
 
@@ -24,21 +23,10 @@ def estimates(found: Found | None, names: Iterable[str], title: str) -> list[Blo
     rows = []
     for spec in specs:
         e = known[spec]
-        row = (spec + _arrow(spec), number(e.value), span(e.low, e.high))
-        rows.append((*row, *((span(e.null_low, e.null_high),) if nulls else ()), _title(spec)))
+        row = (called(spec), number(e.value), span(e.low, e.high))
+        rows.append((*row, *((span(e.null_low, e.null_high),) if nulls else ()), titled(spec)))
     return [Shown(Table(title, heads, tuple(rows)))] if rows else []
 
 
 def _percent(found: Found) -> str:
     return f"{100 * float(found.evaluation.settings['level']):g} % interval"
-
-
-def _title(spec: str) -> str:
-    """What the registry calls it; nothing of a metric that another release had."""
-    metric = metrics().get(spec.partition("(")[0])
-    return metric.title if metric else ""
-
-
-def _arrow(spec: str) -> str:
-    metric = metrics().get(spec.partition("(")[0])
-    return ARROWS.get(metric.direction, "") if metric else ""

@@ -14,6 +14,7 @@ from calibrant.evaluation import rendering
 from calibrant.reporting.document import (
     Block,
     Copy,
+    Definitions,
     Figure,
     Fold,
     Heading,
@@ -96,6 +97,8 @@ class Writer:
             return "".join(f"<p{note}>{escape(line)}</p>" for line in block.lines)
         if isinstance(block, Points):
             return _points(block)
+        if isinstance(block, Definitions):
+            return _definitions(block)
         if isinstance(block, Heading):
             return f"<h3>{escape(block.text)}</h3>"
         if isinstance(block, Copy):
@@ -163,6 +166,11 @@ def _points(block: Points) -> str:
         for tone, topic, text in block.items
     )
     return f'<ul class="points">{items}</ul>'
+
+
+def _definitions(block: Definitions) -> str:
+    items = "".join(f"<dt>{escape(term)}</dt><dd>{escape(said)}</dd>" for term, said in block.items)
+    return f"<dl>{items}</dl>"
 
 
 def _copy(block: Copy) -> str:

@@ -73,6 +73,7 @@ def config() -> dict[str, Any]:
     axis = {
         "labelColor": SOFT, "titleColor": SOFT, "gridColor": LINE, "domainColor": LINE, "tickColor": LINE,
         "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 220, "gridOpacity": 0.7,
+        "labelSeparation": 6,
     }  # fmt: skip
     legend = {
         "labelColor": INK, "titleColor": SOFT, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",

@@ -41,7 +41,13 @@
       spec.background = colours.paper;
     }
     spec.description = data.said;
-    spec.datasets = { ...spec.datasets, rows: rowsOf(data.data[chosen(figure)]) };
+    const rows = rowsOf(data.data[chosen(figure)]);
+    spec.datasets = { ...spec.datasets, rows };
+    if (spec.height?.step) {  // so high for each name of a list; Vega-Lite would say that it cannot fit it
+      const field = spec.layer.find((layer) => layer.encoding?.y?.field).encoding.y.field;
+      const names = new Set(rows.filter((row) => row.drawn !== false).map((row) => row[field]));
+      spec.height = spec.height.step * Math.max(names.size, 1);
+    }
     return spec;
   };
 
@@ -52,7 +58,9 @@
     state.drawn = key;
     const place = figure.querySelector(".canvas");
     try {
-      const done = await vegaEmbed(place, specOf(figure), { actions: false, renderer: "svg", ast: false });
+      // Vega's warnings, as of a chart in which nothing is known of one column, are not for those who read the page.
+      const options = { actions: false, renderer: "svg", ast: false, logLevel: 1 };
+      const done = await vegaEmbed(place, specOf(figure), options);
       state.view?.finalize();
       state.view = done.view;
       figure.dataset.drawn = key || "yes";
@@ -70,12 +78,14 @@
   };
   const tableOf = (names, heads, rows) => {
     const table = make("table"), head = make("tr"), body = make("tbody");
-    for (const name of names) head.append(Object.assign(make("th", heads[name]), { scope: "col" }));
+    const isText = (name) => rows.some((row) => typeof row[name] === "string");
+    for (const name of names)
+      head.append(Object.assign(make("th", heads[name]), { scope: "col", className: isText(name) ? "text" : "" }));
     for (const row of rows) {
       const line = make("tr");
       for (const name of names) {
         const cell = make("td", shown(row[name]));
-        if (typeof row[name] === "string") cell.className = "text";
+        if (typeof row[name] === "string") cell.className = row[name].length > 40 ? "text" : "text short";
         line.append(cell);
       }
       body.append(line);
@@ -157,7 +167,7 @@
     const sliders = [...block.querySelectorAll("input[type=range]")];
     const kept = rows.filter((row) => sliders.every((slider) => {
       const value = row[slider.dataset.column];
-      return value === null || value === undefined || value >= Number(slider.value) - 1e-9;
+      return typeof value !== "number" || value >= Number(slider.value) - 1e-9;  // what is no number is never left out
     }));
     for (const slider of sliders) slider.parentElement.querySelector("output").textContent = shown(Number(slider.value));
     block.querySelector(".note").textContent = `${kept.length} of the ${rows.length} worst rows`;

@@ -31,10 +31,11 @@ from calibrant.reporting.sections import (
 
 ORDER = (
     verdict,
-    comparison,
     overview,
+    comparison,
     scores,
     reliability,
+    regression,
     errors,
     checks,
     recalibration,
@@ -43,7 +44,6 @@ ORDER = (
     shift,
     detection,
     slices,
-    regression,
     rows,
     sizes,
     pitfalls,

@@ -1,0 +1,58 @@
+"""What must be known to read the numbers of one input: biases, intervals that cover less, too few rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from calibrant.errors import plain
+from calibrant.evaluation.result import Evaluation, Result
+from calibrant.evaluation.wording import number
+from calibrant.intervals import APPROXIMATE
+from calibrant.registry.estimate import Estimate
+
+ABOUT = " ~"
+"""Behind intervals that may cover less than their level."""
+ROUNDING = 1e-9
+"""By what a value may lie beyond its interval without being meant to."""
+
+
+def is_about(e: Estimate) -> bool:
+    """Whether the interval may cover less than its level."""
+    return e.method.endswith(APPROXIMATE)
+
+
+def caveats(result: Result, name: str = "") -> list[str]:
+    """Sentences about the metrics of an input; `name` stands in the first, where there are several inputs."""
+    out, known = [], result.metrics
+    ece = known.get("ece")
+    if ece is not None and math.isfinite(ece.detectable):
+        out.append(f"{ece.n} rows {name}would show a true ECE of {number(ece.detectable)} in four of five cases")
+    above = [spec for spec, e in known.items() if e.value > e.high * (1.0 + ROUNDING)]
+    if above:
+        out.append(f"{', '.join(above)}: the value is biased upwards, and the interval is of the true error")
+    negative = [spec for spec, e in known.items() if e.value < 0.0 == e.low]
+    if negative:
+        out.append(f"{', '.join(negative)}: the value is unbiased and may fall below 0; the true error does not")
+    below = [spec for spec, e in known.items() if e.value < e.low and spec not in negative]
+    if below:
+        out.append(f"{', '.join(below)}: the value is biased downwards, and the interval is of the true error")
+    about = [spec for spec, e in known.items() if is_about(e)]
+    if about:
+        first, *others = dict.fromkeys(spec.partition("(")[0] for spec in about)
+        told = f"`calibrant metrics {first}`" + (f" (or {', '.join(others)})" if others else "")
+        out.append(f"{ABOUT.strip()} may cover less than it says: {told} says when")
+    return out
+
+
+def by_reason(skipped: Mapping[str, str]) -> dict[str, list[str]]:
+    """What was left out, by why it was."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in skipped.items():
+        reasons.setdefault(plain(why), []).append(plain(name))
+    return reasons
+
+
+def false_discoveries(evaluation: Evaluation) -> float:
+    """The share that lies above a band: a group that is alone has a star where it is beyond its band."""
+    return round(0.5 - float(evaluation.settings["level"]) / 2, 6)

@@ -1,0 +1,222 @@
+"""Scores and the overview: charts show stored estimates, one axis numbers of like size, and best is marked fairly."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant.registry import find
+from calibrant.registry.estimate import Estimate
+from calibrant.reporting.document import Definitions, Figure, Fold, Panel, Points, Shown, Text, figures_of
+from calibrant.reporting.estimates import WIDEST, magnitude, on_one_axis
+from calibrant.reporting.figures import svg
+from calibrant.reporting.gathering import gather
+from calibrant.reporting.report import document_of
+from calibrant.reporting.sections import overview, scores
+
+
+def model(n=200, seed=0, sharp=1.0, signal=2.0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, n)
+    z = rng.normal(size=(n, 3)) + signal * np.eye(3)[labels]
+    return cal.Classification.from_logits(sharp * z, labels)
+
+
+@pytest.fixture(scope="module")
+def evaluation():
+    return cal.evaluate({"one": model(), "other": model(seed=1, signal=0.5)}, resamples=50)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    rng = np.random.default_rng(0)
+    y = 1000 * rng.normal(size=150)
+    return cal.evaluate(cal.Regression.from_gaussian(np.zeros(150), np.full(150, 700.0), y), resamples=50)
+
+
+def blocks(section, subject=0):
+    panel = next(block for block in section.blocks if isinstance(block, Panel) and block.subject == subject)
+    return panel.blocks
+
+
+def drawn(figure):
+    """(choice, row) by row of the chart."""
+    return [
+        (key, dict(zip(data, row, strict=True)))
+        for key, data in figure.data.items()
+        for row in zip(*data.values(), strict=True)
+    ]
+
+
+def spec_of(row):
+    return row["name"].partition(" ")[0]
+
+
+# ---------------------------------------------------------------------------------------------------------- scores
+@pytest.mark.parametrize("which", ["evaluation", "numbers"])
+def test_chart_shows_the_stored_estimates_and_no_calibration_error(which, request):
+    result = request.getfixturevalue(which).results[0]
+    section = scores.section(gather([request.getfixturevalue(which)]))
+    figure = next(block for block in blocks(section) if isinstance(block, Figure))
+    rows = drawn(figure)
+    assert {"nll", "crps", "accuracy"} & {spec_of(row) for _, row in rows}
+    assert len({spec_of(row) for _, row in rows}) == len(rows)  # each once
+    for _, row in rows:
+        e = result.metrics[spec_of(row)]
+        assert (row["value"], row["low"], row["high"], row["n"]) == (e.value, e.low, e.high, e.n)
+        assert row["title"] == find(spec_of(row)).title
+        assert not find(spec_of(row)).redraws
+        assert e.method != "none"
+    assert set(figure.controls[0].options) == {key for key, *_ in figure.data}
+    assert svg(figure).count('aria-roledescription="circle"') == len(figure.data[figure.first()]["name"])
+
+
+def test_errors_of_numbers_and_their_squares_have_axes_of_their_own(numbers):
+    """A mean squared error of a million beside an absolute one of hundreds."""
+    figure = next(b for b in blocks(scores.section(gather([numbers]))) if isinstance(b, Figure))
+    place = {spec_of(row): key for key, row in drawn(figure)}
+    assert place["mse"] != place["mae"] == place["crps"]
+    assert place["mse"][0].startswith("main scores, up to ")
+
+
+@given(st.lists(st.floats(0, 1e6), max_size=40))
+def test_one_axis_shows_what_is_of_like_size_and_all_that_is_not_zero(values):
+    known = {f"m{k}": Estimate(value, 9) for k, value in enumerate(values)}
+    parts = on_one_axis("kind", list(known), known)
+    shown = [spec for part in parts.values() for spec in part]
+    assert len(shown) == len(set(shown))
+    assert {spec for spec, e in known.items() if e.value} <= set(shown)
+    for part in parts.values():
+        sizes = [size for spec in part if (size := magnitude(known[spec]))]
+        assert max(sizes) <= WIDEST * min(sizes)
+        assert part == sorted(part, key=list(known).index)
+
+
+def test_few_metrics_are_one_table_and_of_many_the_main_ones_come_first(evaluation):
+    tables = [block for block in blocks(scores.section(gather([evaluation]))) if isinstance(block, Shown | Fold)]
+    assert isinstance(tables[0], Shown)
+    assert len(tables[0].table.rows) < scores.MOST_SHOWN
+    assert len(tables[1].blocks[0].table.rows) == len(evaluation.results[0].metrics)
+    few = cal.evaluate(model(), ["nll", "ece"], resamples=50)
+    assert [row[0] for b in blocks(scores.section(gather([few]))) if isinstance(b, Shown) for row in b.table.rows] == [
+        "nll ↓",
+        "ece ↓",
+    ]
+
+
+def test_what_metrics_mean_and_why_some_were_skipped_is_told(evaluation):
+    section = scores.section(gather([evaluation]))
+    told = dict(section.blocks[-1].blocks[0].items)
+    for spec in evaluation.results[0].metrics:
+        metric = find(spec.partition("(")[0])
+        said = told[f"{metric.title} ({metric.name})"]
+        assert metric.definition in said
+        assert metric.bias in said
+        assert metric.reference in said
+    fold = next(b for b in blocks(section) if isinstance(b, Fold) and isinstance(b.blocks[0], Definitions))
+    assert sum(len(names.split(", ")) for names, _ in fold.blocks[0].items) == len(evaluation.results[0].skipped)
+    assert any("it needs two classes" in why for _, why in fold.blocks[0].items)
+
+
+def test_values_that_are_not_finite_stand_in_the_table_and_break_no_chart():
+    certain = cal.Classification.from_probs([[1.0, 0.0], [0.0, 1.0]], [1, 1])
+    document = document_of([cal.evaluate(certain, resamples=20)])
+    shown = [figure for key, figure, _ in figures_of(document) if key == "scores"]
+    assert "nll" not in {spec_of(row) for figure in shown for _, row in drawn(figure)}
+    section = next(section for section in document.sections if section.key == "scores")
+    table = next(block for block in blocks(section) if isinstance(block, Shown)).table
+    assert next(row[1] for row in table.rows if row[0] == "nll ↓") == "infinite"
+    assert all("<svg" in svg(figure) for _, figure, _ in figures_of(document))
+
+
+def test_there_is_no_section_without_metrics(evaluation):
+    nothing = replace(evaluation, results=tuple(replace(result, metrics={}) for result in evaluation.results))
+    assert scores.section(gather([nothing])) is None
+    assert overview.section(gather([nothing])) is None
+
+
+# -------------------------------------------------------------------------------------------------------- overview
+def test_overview_needs_two_inputs(evaluation):
+    alone = replace(evaluation, inputs=evaluation.inputs[:1], results=evaluation.results[:1])
+    assert overview.section(gather([alone])) is None
+    assert overview.section(gather([evaluation])).title == "Side by side"
+
+
+def test_the_best_is_marked_by_what_ranks_models_and_by_nothing_else(evaluation):
+    section = overview.section(gather([evaluation]))
+    table = next(block for block in section.blocks if isinstance(block, Shown)).table
+    heads = [head.partition(" ")[0] for head in table.heads]
+    values = {result.input: result.metrics for result in evaluation.results}
+    for column, spec in enumerate(heads[2:], start=2):
+        marked = [row[0] for row in table.rows if row[column].endswith("★")]
+        metric = find(spec)
+        if not metric.comparable or metric.direction == "none":
+            assert marked == []
+            continue
+        pick = max if metric.direction == "higher" else min
+        assert marked == [pick(values, key=lambda name: values[name][spec].value)]
+    assert {"accuracy", "nll", "brier", "ece"} <= set(heads)
+
+
+def test_inputs_of_other_rows_are_not_ranked_against_each_other():
+    both = cal.evaluate({"few": model(100), "more": model(300, sharp=0.2)}, ["accuracy", "brier"], resamples=20)
+    section = overview.section(gather([both]))
+    table = next(block for block in section.blocks if isinstance(block, Shown)).table
+    assert not any("★" in cell for row in table.rows for cell in row)
+    assert not [block for block in section.blocks if isinstance(block, Text)]
+
+
+def test_inputs_that_are_equal_are_not_best():
+    same = cal.evaluate({"a": model(), "b": model()}, ["accuracy", "brier"], resamples=20)
+    table = next(b for b in overview.section(gather([same])).blocks if isinstance(b, Shown)).table
+    assert not any("★" in cell for row in table.rows for cell in row)
+
+
+def test_it_says_that_intervals_are_no_test_and_errors_no_ranking(evaluation):
+    points = next(b for b in overview.section(gather([evaluation])).blocks if isinstance(b, Points))
+    told = {topic: text for _, topic, text in points.items}
+    assert "calibrant compare" in told["not a test"]
+    assert "no ranking" in told["ece, smooth_ece"]
+    assert find("nll").bias in told["nll"]
+
+
+def test_chart_of_inputs_ranks_only_where_it_is_fair(evaluation):
+    figure = next(b for b in overview.section(gather([evaluation])).blocks if isinstance(b, Figure))
+    for (spec,), data in figure.data.items():
+        values = {result.input: result.metrics[spec] for result in evaluation.results}
+        assert [values[name].value for name in data["name"]] == data["value"]
+        assert [values[name].low for name in data["name"]] == data["low"]
+        metric = find(spec)
+        if metric.comparable and metric.direction != "none":
+            assert data["value"] == sorted(data["value"], reverse=metric.direction == "higher")
+        else:
+            assert data["name"] == ["one", "other"]
+
+
+def test_three_hundred_inputs_are_a_chart_of_forty_and_a_table_of_all(evaluation):
+    first = evaluation.results[0]
+    names = [f"<script>{k}</script>|{'x' * k}" for k in range(300)]
+    many = replace(
+        evaluation,
+        results=tuple(replace(first, input=name) for name in names),
+        inputs=tuple({**evaluation.inputs[0], "name": name} for name in names),
+    )
+    section = overview.section(gather([many]))
+    figure = next(block for block in section.blocks if isinstance(block, Figure))
+    assert {len(data["name"]) for data in figure.data.values()} == {overview.MOST_DRAWN}
+    assert all(len(set(data["name"])) == overview.MOST_DRAWN for data in figure.data.values())
+    assert max(len(name) for data in figure.data.values() for name in data["name"]) < 40
+    assert "40 of the 300" in figure.caption
+    fold = next(block for block in section.blocks if isinstance(block, Fold))
+    assert len(fold.blocks[0].table.rows) == 300
+
+
+def test_inputs_without_finite_values_are_left_out_of_the_chart(evaluation):
+    broken = {spec: replace(e, value=math.inf) for spec, e in evaluation.results[0].metrics.items()}
+    both = replace(evaluation, results=(replace(evaluation.results[0], metrics=broken), evaluation.results[1]))
+    figure = next(b for b in overview.section(gather([both])).blocks if isinstance(b, Figure))
+    assert all(data["name"] == ["other"] for data in figure.data.values())
