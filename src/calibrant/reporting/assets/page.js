@@ -63,6 +63,9 @@
       const done = await vegaEmbed(place, specOf(figure), options);
       state.view?.finalize();
       state.view = done.view;
+      // Marks that nothing is said of, and layers without any, are not read out.
+      for (const mute of place.querySelectorAll('[role="graphics-symbol"]:not([aria-label])'))
+        mute.setAttribute("aria-hidden", "true");
       figure.dataset.drawn = key || "yes";
     } catch (error) {
       place.replaceChildren(Object.assign(make("p", "This chart could not be drawn; its numbers are below."), { className: "failed" }));
