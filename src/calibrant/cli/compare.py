@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import gating, inputs
+from calibrant.cli import completion, gating, inputs
 
 Models = Annotated[
     list[str],
@@ -16,9 +16,17 @@ Models = Annotated[
 ]
 Scores = Annotated[
     list[str] | None,
-    typer.Option("--scores", "-s", help="Scores, as in 'cll,nll,brier'; cll and brier_ts are at the best temperature."),
+    typer.Option(
+        "--scores",
+        "-s",
+        help="Scores, as in 'cll,nll,brier'; cll and brier_ts are at the best temperature.",
+        autocompletion=completion.scores,
+    ),
 ]
-RankBy = Annotated[str | None, typer.Option("--rank-by", help="The score that ranks; cll, of numbers nll.")]
+RankBy = Annotated[
+    str | None,
+    typer.Option("--rank-by", help="The score that ranks; cll, of numbers nll.", autocompletion=completion.rank_by),
+]
 Baseline = Annotated[str | None, typer.Option("--baseline", help="Compare every model with this one only.")]
 Pool = Annotated[
     str | None,
@@ -26,7 +34,12 @@ Pool = Annotated[
 ]
 ByMember = Annotated[bool, typer.Option("--by-member", help="Every member of every file is a model too.")]
 Temperature = Annotated[
-    str, typer.Option("--temperature", help="same: of the scored rows, cross-fitted; clean: of other rows.")
+    str,
+    typer.Option(
+        "--temperature",
+        help="same: of the scored rows, cross-fitted; clean: of other rows.",
+        autocompletion=completion.temperatures,
+    ),
 ]
 Clean = Annotated[
     list[str] | None,
@@ -73,28 +86,35 @@ def command(
     quiet: inputs.Quiet = False,
 ) -> None:
     """Compare models on the same rows: ranks by calibrated likelihood, paired differences, equivalents, pitfalls."""
-    from calibrant.cli.output import check_format, check_outputs, progress_bar
+    from calibrant.cli.output import check_format, check_outputs
+    from calibrant.cli.terminal import progress_bar
     from calibrant.evaluation.compare import compare
 
     form = check_format(form)
     gates = gating.parsed(fail_on, require, of=("Threshold", "Versus", "Best"))
     check_outputs(json=json_path, html=html_path)
     wanted = _scores(scores, gates, pool)
-    given = named_files(models, columns, by_member, strict)
+    given = named_files(models, columns, by_member, strict, quiet)
     how: dict[str, Any] = {
         "rank_by": rank_by, "baseline": baseline, "temperature": temperature, "repeats": repeats, "draws": draws,
         "units": units, "shift": shift, "flips": flips, "level": level, "resamples": resamples, "seed": seed,
         "threads": threads,
     }  # fmt: skip
     how["pool"] = _pool(pool, given, columns)
-    how["clean"] = named_files(clean, columns, by_member, strict) if clean else None
-    with progress_bar(quiet) as progress:
+    how["clean"] = named_files(clean, columns, by_member, strict, quiet) if clean else None
+    with progress_bar(quiet, _rows(given)) as progress:
         evaluation = compare(given, wanted, progress=progress, **how)
     gating.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
     if strict and evaluation.warnings:
         codes = ", ".join(dict.fromkeys(note.code for note in evaluation.warnings))
         typer.echo(f"calibrant: --strict: noticed {codes}", err=True)
         raise typer.Exit(1)
+
+
+def _rows(given: dict[str, Any]) -> int:
+    """How many rows all models have together."""
+    sets = [item if isinstance(item, dict) else {"": item} for item in given.values()]
+    return inputs.rows_of(model for models in sets for model in models.values())
 
 
 def _scores(named: list[str] | None, gates: list[Any], pool: str | None) -> list[str] | None:
@@ -111,14 +131,16 @@ def _scores(named: list[str] | None, gates: list[Any], pool: str | None) -> list
     return [*named, *more]
 
 
-def named_files(arguments: list[str], columns: Any, by_member: bool = False, strict: bool = False) -> dict[str, Any]:
+def named_files(
+    arguments: list[str], columns: Any, by_member: bool = False, strict: bool = False, quiet: bool = False
+) -> dict[str, Any]:
     """What NAME=FILE and DATASET/NAME=FILE name: models by name, by data set where there are several."""
     from calibrant.errors import UsageError, show
 
     found: dict[str, dict[str, Any]] = {}
     for argument in arguments:
         dataset, name, file = _parts(argument)
-        models = _read(name, file, columns, by_member, strict)
+        models = _read(name, file, columns, by_member, strict, quiet)
         for key, item in models.items():
             if key in found.setdefault(dataset, {}):
                 came = f"two are called {show(key)}"
@@ -143,10 +165,10 @@ def _parts(argument: str) -> tuple[str, str, str]:
     return dataset.strip(), model.strip(), rest
 
 
-def _read(name: str, file: str, columns: Any, by_member: bool, strict: bool) -> dict[str, Any]:
+def _read(name: str, file: str, columns: Any, by_member: bool, strict: bool, quiet: bool) -> dict[str, Any]:
     from calibrant.predictions.files.stream import Stream
 
-    (item,) = inputs.read_all([file], columns, strict=strict)
+    (item,) = inputs.read_all([file], columns, strict=strict, quiet=quiet)
     item = item.read() if isinstance(item, Stream) else item
     item = item.named(name) if name else item
     out = {item.name: item}
