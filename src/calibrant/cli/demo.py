@@ -15,8 +15,8 @@ SHOWN = ("accuracy", "nll", "brier", "ece", "ks", "misclassification_auroc", "mu
 """Metrics that the table of the demo has: the pages have all of them."""
 
 ASKED = (
-    "Do 20 networks know what they do not know?", "Is it what they expect?", "Can they be mended?",
-    "Are 20 better than one?",
+    "Do 20 networks know what they do not know?", "Is it what they expect?", "Do they know what is no digit?",
+    "Can they be mended?", "Are 20 better than one?",
 )  # fmt: skip
 
 
