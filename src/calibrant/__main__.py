@@ -1,5 +1,5 @@
 """`python -m calibrant` is the program `calibrant`."""
 
-from calibrant.cli.main import run
+from calibrant.cli.start import run
 
 run()

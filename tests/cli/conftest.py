@@ -24,6 +24,12 @@ def check_refusal(ran, says=()):
         assert word in line, line
 
 
+@pytest.fixture
+def told_in_one_line():
+    """told_in_one_line(ran, says): that the program refused, and in which words."""
+    return check_refusal
+
+
 def content(folder):
     """Every file under a folder with its bytes."""
     return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

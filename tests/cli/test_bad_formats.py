@@ -464,12 +464,12 @@ def test_a_folder_that_contains_itself(tmp_path, run_here):
     """`**` follows the link forty times; every file is taken once."""
     folder = shards(tmp_path / "parts", ".npz")
     (folder / "again").symlink_to(folder, target_is_directory=True)
-    expected = run_here("evaluate", folder, "-m", "nll").out
+    told = [line for line in run_here("evaluate", folder, "-m", "nll").out.splitlines() if "·" not in line]
     for pattern in ("**/*.npz", "*.npz", "**/part-?.npz"):
         for blocks in ([], ["--blocks"]):
             ran = run_here("evaluate", f"{folder}/{pattern}", "-m", "nll", *blocks)
             assert (ran.code, ran.err) == (0, "")
-            assert ran.out.splitlines()[1:] == expected.splitlines()[1:]
+            assert [line for line in ran.out.splitlines() if "·" not in line] == told
             assert "12 rows" in ran.out
 
 
@@ -514,7 +514,7 @@ def test_an_empty_name_is_not_this_folder(tmp_path, monkeypatch, run_here, refus
     for name in ("", "::member=0"):
         refused(["evaluate", name], ["empty"])
     ran = run_here("evaluate", ".", "-m", "nll")
-    assert ran.out.startswith(f"{tmp_path.name} · 12 rows")
+    assert f"\n{tmp_path.name} · 12 rows\n" in ran.out
 
 
 @pytest.mark.parametrize("suffix", [".npz", "/", ".safetensors"])

@@ -35,7 +35,8 @@ def test_models_are_ranked_printed_and_written(run_here, files):
         "--html", files / "c.html",
     )  # fmt: skip
     assert done.code == 0, done.err
-    assert done.out.startswith("Ranked by CLL")
+    assert done.out.startswith("sure is the best by CLL, beyond chance\n")
+    assert "\n\nRanked by CLL" in done.out
     assert all(len(line) <= 80 for line in done.out.splitlines())
     data = json.loads((files / "c.json").read_text())
     assert [item["model"] for item in data["ranking"]] == ["sure", "blunt"]

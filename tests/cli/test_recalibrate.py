@@ -31,7 +31,8 @@ def test_fit_apply_and_write(run_here, files):
         "--save", files / "map.json", "--json", files / "r.json", "--html", files / "r.html",
     )  # fmt: skip
     assert done.code == 0, done.err
-    assert done.out.startswith("test → test, temperature · 400 rows · temperature")
+    assert done.out.startswith("Temperature scaling helps: NLL falls by ")
+    assert "\n\ntest → test, temperature · 400 rows · temperature\n" in done.out
     data = json.loads((files / "r.json").read_text())
     for key in ("method", "parameters", "converged", "before", "after", "improvement", "results", "warnings"):
         assert key in data

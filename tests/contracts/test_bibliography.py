@@ -142,7 +142,7 @@ def test_every_curve_has_a_reference_or_is_known_to_need_none():
         cal.Detection.from_scores([0.0], [1.0]),
     ]  # fmt: skip
     names = {curve.name.partition("(")[0] for example in examples for curve in curves_of(example)}
-    assert names | {"mix"} == set(references.CURVES)
+    assert names | {"mix", "functions"} == set(references.CURVES)
 
 
 def test_every_method_of_intervals_has_a_reference_or_is_known_to_need_none():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.evaluation import tables
+from calibrant.evaluation import printing, tables
 from calibrant.evaluation.tables import number
 
 HOSTILE = [
@@ -139,7 +139,7 @@ def test_csv_has_full_precision():
 # ------------------------------------------------------------------------------- Markdown and LaTeX
 @hostile
 def test_markdown_keeps_its_columns(name):
-    shown = tables.as_markdown(evaluated(name, group=name))
+    shown = printing.as_markdown(evaluated(name, group=name))
     bars = [line.replace("\\\\", "").replace("\\|", "").count("|") for line in shown.splitlines() if line[:1] == "|"]
     assert bars == [5] * 5 + [6] * 3
     assert "<script" not in shown
@@ -147,13 +147,13 @@ def test_markdown_keeps_its_columns(name):
 
 
 def test_markdown_escapes():
-    shown = tables.as_markdown(evaluated("a|b *c* _d_ <e> `f` [g]"))
+    shown = printing.as_markdown(evaluated("a|b *c* _d_ <e> `f` [g]"))
     assert r"a\|b \*c\* \_d\_ &lt;e&gt; \`f\` \[g\]" in shown
 
 
 @hostile
 def test_latex_runs_no_command(name):
-    shown = tables.as_latex(evaluated(name, group=name))
+    shown = printing.as_latex(evaluated(name, group=name))
     assert shown.count(r"\begin{tabular}") == shown.count(r"\end{tabular}") == 2
     body = [line for line in shown.splitlines() if not line.startswith("%")]
     assert not any(r"\input" in line for line in body)
@@ -166,7 +166,7 @@ def test_latex_runs_no_command(name):
 
 def test_latex_uses_what_latex_has():
     """Arrows and the minus sign are commands: plain LaTeX has no such characters."""
-    shown = tables.as_latex(evaluated(metrics="accuracy,nll,energy"))
+    shown = printing.as_latex(evaluated(metrics="accuracy,nll,energy"))
     body = "\n".join(line for line in shown.splitlines() if not line.startswith("%"))
     assert body.isascii(), {c for c in body if ord(c) > 127}
 

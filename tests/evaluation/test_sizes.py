@@ -265,7 +265,8 @@ def test_tables_fit_and_say_what_they_hold(paired):
 
 
 def test_csv_has_the_whole_grid(paired):
-    from calibrant.evaluation.tables import as_csv, as_latex, as_markdown
+    from calibrant.evaluation.printing import as_latex, as_markdown
+    from calibrant.evaluation.tables import as_csv
 
     lines = as_csv(paired).splitlines()
     assert lines[0].endswith(",sd,error,q05,q50,q95,undefined")

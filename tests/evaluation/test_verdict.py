@@ -98,7 +98,7 @@ def test_few_rows_are_said_to_be_few():
     assert found.tone == "neutral"
     assert found.headline.startswith("Not told from calibrated by 25 rows, too few to tell")
     assert "a test set of 25 rows is tiny" in topic(found, "accuracy").text
-    assert "would show a true ECE only from" in topic(found, "calibration").text
+    assert "25 rows would show only a true ECE of" in topic(found, "calibration").text
 
 
 def test_what_was_not_asked_for_is_not_judged():
@@ -106,6 +106,7 @@ def test_what_was_not_asked_for_is_not_judged():
     assert found.headline.endswith("calibration was not tested")
     assert found.tone == "neutral"
     assert "calibration was not tested" in judged(cal.evaluate(classes(200), "nll")).headline
+    assert judged(cal.evaluate(classes(200, scale=3.0), "accuracy,nll")).headline.startswith("Over-confident: ")
     without = judged(cal.evaluate(classes(200, scale=3.0), METRICS, intervals=False))
     assert without.headline == "Calibration was not tested"
     assert without.tone == "neutral"
@@ -208,6 +209,18 @@ def test_the_coverage_of_regression_is_that_of_its_intervals():
     held = np.abs(preds.y - preds.mean[0]) <= 1.959964 * preds.std[0]
     found = topic(judged(cal.evaluate(preds)), "coverage").text
     assert found.startswith(f"its 95 % intervals hold {100 * held.mean():.1f} % (")
+
+
+def test_the_coverage_of_the_curve_stands_in_for_a_metric_that_was_not_asked_for():
+    right, narrow = (judged(cal.evaluate(numbers(spread=s), "crps,pit")) for s in (1.0, 0.6))
+    assert right.headline.startswith("Its 95 % intervals hold 9")
+    assert right.headline.endswith("as they should")
+    assert narrow.headline.startswith("Over-confident: its 95 % intervals hold 7")
+    levels = np.array([0.1, 0.5, 0.9])
+    quantiles = np.tile([-1.2816, 0.0, 1.2816], (400, 1))
+    y = np.random.default_rng(0).normal(size=400)
+    found = judged(cal.evaluate(cal.Regression.from_quantiles(quantiles, levels, y), "pinball"))
+    assert "80 % intervals hold" in found.headline
 
 
 def test_few_outcomes_are_said_to_be_few():

@@ -6,23 +6,42 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import gating, inputs
+from calibrant.cli import completion, gating, inputs
 
 Statistics = Annotated[
     list[str] | None,
-    typer.Option("--statistics", "-s", help="Metrics, or statistics of labels: 'accuracy,ece(bins=10),entropy'."),
+    typer.Option(
+        "--statistics",
+        "-s",
+        help="Metrics, or statistics of labels: 'accuracy,ece(bins=10),entropy'.",
+        autocompletion=completion.statistics,
+    ),
 ]
 Draws = Annotated[str, typer.Option("--draws", help="Replicates, or 'exact' for computed laws.")]
 Members = Annotated[
-    str, typer.Option("--members", help="bayesian (one for all rows), independent (one for each row), or both.")
+    str,
+    typer.Option(
+        "--members",
+        help="bayesian (one for all rows), independent (one for each row), or both.",
+        autocompletion=completion.members,
+    ),
 ]
 By = Annotated[
     list[str] | None,
-    typer.Option("--by", help="Check in groups: COLUMN, COLUMN:BINS for numbers, or 'predicted' for the class."),
+    typer.Option(
+        "--by",
+        help="Check in groups: COLUMN, COLUMN:BINS for numbers, or 'predicted' for the class.",
+        autocompletion=completion.columns,
+    ),
 ]
 Shift = Annotated[bool, typer.Option("--shift", help="Count what passes at each severity: columns shift and severity.")]
 Rule = Annotated[
-    str, typer.Option("--rule", help="What passes: interval (within 95 % of replicates) or range (of all).")
+    str,
+    typer.Option(
+        "--rule",
+        help="What passes: interval (within 95 % of replicates) or range (of all).",
+        autocompletion=completion.rules,
+    ),
 ]
 Temperatures = Annotated[
     float | None,
@@ -63,7 +82,8 @@ def command(
 ) -> None:
     """Check whether what was observed is what the model expects, and what calibration error alone would have said."""
     from calibrant.checks.statistics import DEFAULTS
-    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings
+    from calibrant.cli.output import check_format, check_outputs, refuse_warnings
+    from calibrant.cli.terminal import progress_bar
     from calibrant.evaluation.check import check
     from calibrant.evaluation.evaluate import inputs_of
 
@@ -71,11 +91,11 @@ def command(
     count = inputs.draws_of(draws)
     check_outputs(json=json_path, html=html_path)
     gates = gating.parsed(fail_on, require, of=("Threshold", "Outcome"), by=by or ())
-    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks)
-    fitted = None if fit is None else inputs.read_all([fit], columns, strict=strict, blocks=blocks)[0]
+    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, quiet=quiet)
+    fitted = None if fit is None else inputs.read_all([fit], columns, strict=strict, blocks=blocks, quiet=quiet)[0]
     specs = gating.with_metrics(statistics, gates, {name for names in DEFAULTS.values() for name in names})
     gating.check_inputs(gates, (item.name for item in inputs_of(predictions, "check")))
-    with progress_bar(quiet) as progress:
+    with progress_bar(quiet, inputs.rows_of(predictions)) as progress:
         evaluation = check(
             predictions, specs, draws=count, members=members, by=by or (), shift=shift, rule=rule,
             temperatures=temperatures, fit=fitted, seed=seed, threads=threads, progress=progress,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import gating, inputs
+from calibrant.cli import completion, gating, inputs
 
 Models = Annotated[
     list[str],
@@ -17,9 +17,17 @@ Models = Annotated[
 ]
 Scores = Annotated[
     list[str] | None,
-    typer.Option("--scores", "-s", help="Scores, as in 'cll,nll,brier'; cll and brier_ts are at the best temperature."),
+    typer.Option(
+        "--scores",
+        "-s",
+        help="Scores, as in 'cll,nll,brier'; cll and brier_ts are at the best temperature.",
+        autocompletion=completion.scores,
+    ),
 ]
-RankBy = Annotated[str | None, typer.Option("--rank-by", help="The score that ranks; cll, of numbers nll.")]
+RankBy = Annotated[
+    str | None,
+    typer.Option("--rank-by", help="The score that ranks; cll, of numbers nll.", autocompletion=completion.rank_by),
+]
 Baseline = Annotated[str | None, typer.Option("--baseline", help="Compare every model with this one only.")]
 Pool = Annotated[
     str | None,
@@ -27,7 +35,12 @@ Pool = Annotated[
 ]
 ByMember = Annotated[bool, typer.Option("--by-member", help="Every member of every file is a model too.")]
 Temperature = Annotated[
-    str, typer.Option("--temperature", help="same: of the scored rows, cross-fitted; clean: of other rows.")
+    str,
+    typer.Option(
+        "--temperature",
+        help="same: of the scored rows, cross-fitted; clean: of other rows.",
+        autocompletion=completion.temperatures,
+    ),
 ]
 Clean = Annotated[
     list[str] | None,
@@ -74,7 +87,8 @@ def command(
     quiet: inputs.Quiet = False,
 ) -> None:
     """Compare models on the same rows: ranks by calibrated likelihood, paired differences, equivalents, pitfalls."""
-    from calibrant.cli.output import check_format, check_outputs, progress_bar
+    from calibrant.cli.output import check_format, check_outputs
+    from calibrant.cli.terminal import progress_bar
     from calibrant.evaluation.compare import compare
 
     form = check_format(form)
@@ -82,21 +96,27 @@ def command(
     check_outputs(json=json_path, html=html_path)
     wanted = _scores(scores, gates, pool)
     arrays = _arrays([*models, *(clean or []), *([] if pool is None else [pool])])
-    given = named_files(models, columns, arrays, by_member)
+    given = named_files(models, columns, arrays, by_member, quiet)
     how: dict[str, Any] = {
         "rank_by": rank_by, "baseline": baseline, "temperature": temperature, "repeats": repeats, "draws": draws,
         "units": units, "shift": shift, "flips": flips, "level": level, "resamples": resamples, "seed": seed,
         "threads": threads,
     }  # fmt: skip
     how["pool"] = _pool(pool, given, columns, arrays)
-    how["clean"] = named_files(clean, columns, arrays, by_member) if clean else None
-    with progress_bar(quiet) as progress:
+    how["clean"] = named_files(clean, columns, arrays, by_member, quiet) if clean else None
+    with progress_bar(quiet, _rows(given)) as progress:
         evaluation = compare(given, wanted, progress=progress, **how)
     gating.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
     if strict and evaluation.warnings:
         codes = ", ".join(dict.fromkeys(note.code for note in evaluation.warnings))
         typer.echo(f"calibrant: --strict: noticed {codes}", err=True)
         raise typer.Exit(1)
+
+
+def _rows(given: dict[str, Any]) -> int:
+    """How many rows all models have together."""
+    sets = [item if isinstance(item, dict) else {"": item} for item in given.values()]
+    return inputs.rows_of(model for models in sets for model in models.values())
 
 
 def _scores(named: list[str] | None, gates: list[Any], pool: str | None) -> list[str] | None:
@@ -128,7 +148,9 @@ def _arrays(arguments: list[str]) -> Arrays:
     return out
 
 
-def named_files(arguments: list[str], columns: Any, arrays: Arrays, by_member: bool = False) -> dict[str, Any]:
+def named_files(
+    arguments: list[str], columns: Any, arrays: Arrays, by_member: bool = False, quiet: bool = False
+) -> dict[str, Any]:
     """What NAME=FILE and DATASET/NAME=FILE name: models by name, by data set where there are several.
 
     Members that are called as another model of their data set have the name of their file before their own.
@@ -138,7 +160,7 @@ def named_files(arguments: list[str], columns: Any, arrays: Arrays, by_member: b
     read = []
     for argument in arguments:
         dataset, name, file = parts_of(argument)
-        read.append((dataset, *_read(name, file, columns, arrays, by_member)))
+        read.append((dataset, *_read(name, file, columns, arrays, by_member, quiet)))
     again = _given_twice([(dataset, [item.name, *members]) for dataset, item, members in read])
     found: dict[str, dict[str, Any]] = {}
     for dataset, item, members in read:
@@ -173,13 +195,15 @@ def parts_of(argument: str) -> tuple[str, str, str]:
     return dataset.strip(), model.strip(), rest
 
 
-def _read(name: str, file: str, columns: Any, arrays: Arrays, by_member: bool) -> tuple[Any, dict[str, Any]]:
+def _read(
+    name: str, file: str, columns: Any, arrays: Arrays, by_member: bool, quiet: bool
+) -> tuple[Any, dict[str, Any]]:
     """The model of a file, and its members by name where they are models too."""
     from calibrant.predictions.files.shards import Source
     from calibrant.predictions.files.stream import Stream
 
     elsewhere = arrays.get(Source.parse(file).path.resolve(), frozenset())
-    (item,) = inputs.read_all([file], columns, strict=False, elsewhere=elsewhere)
+    (item,) = inputs.read_all([file], columns, strict=False, quiet=quiet, elsewhere=elsewhere)
     item = item.read() if isinstance(item, Stream) else item
     item = item.named(name) if name else item
     if not by_member or item.members < 2:

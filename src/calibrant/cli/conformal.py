@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibrant.cli import inputs
+from calibrant.cli import completion, inputs
 
 if TYPE_CHECKING:
     from calibrant.predictions import InMemory
@@ -22,7 +22,11 @@ def command(
         str, typer.Option("--apply", help="New predictions of the same model; with labels, coverage.", metavar="FILE")
     ],
     method: Annotated[
-        str, typer.Option("--method", help="Classes: lac, aps or raps. Numbers: split, scaled or cqr.")
+        str,
+        typer.Option(
+            "--method", help="Classes: lac, aps or raps. Numbers: split, scaled or cqr.",
+            autocompletion=completion.conformal,
+        ),
     ],
     level: Annotated[float, typer.Option("--level", help="How often the outcome is to be covered.")] = 0.9,
     deterministic: Annotated[

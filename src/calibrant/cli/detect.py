@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import gating, inputs
+from calibrant.cli import completion, gating, inputs
 
 
 @inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
@@ -21,7 +21,12 @@ def command(
     ],
     score: Annotated[
         list[str] | None,
-        typer.Option("--score", "-s", help="entropy, max_probability, energy or others, or a column; high is outside."),
+        typer.Option(
+            "--score",
+            "-s",
+            help="entropy, max_probability, energy or others, or a column; high is outside.",
+            autocompletion=completion.uncertainties,
+        ),
     ] = None,
     metrics: inputs.Metrics = None,
     units: inputs.Units = None,
@@ -40,16 +45,17 @@ def command(
     quiet: inputs.Quiet = False,
 ) -> None:
     """Judge a score of rows by how well it tells outside from inside: AUROC, AUPR, FPR95 and others, with intervals."""
-    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings
+    from calibrant.cli.output import check_format, check_outputs, refuse_warnings
+    from calibrant.cli.terminal import progress_bar
     from calibrant.evaluation.detect import detect
     from calibrant.registry import default_specs
 
     form = check_format(form)
     check_outputs(json=json_path, html=html_path)
     gates = gating.parsed(fail_on, require, by=())
-    known, *others = inputs.read_all([inside, *outside], columns, strict=strict, blocks=blocks)
+    known, *others = inputs.read_all([inside, *outside], columns, strict=strict, blocks=blocks, quiet=quiet)
     specs = gating.with_metrics(metrics, gates, [spec.text for spec in default_specs()])
-    with progress_bar(quiet) as progress:
+    with progress_bar(quiet, inputs.rows_of([known, *others])) as progress:
         evaluation = detect(
             known, others, score, specs, units=units, level=level, resamples=resamples, seed=seed,
             threads=threads, progress=progress,

@@ -40,19 +40,20 @@ def command(
     quiet: inputs.Quiet = False,
 ) -> None:
     """Judge predictions: every metric that applies, with its interval and what a calibrated model would give."""
-    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings
+    from calibrant.cli.output import check_format, check_outputs, refuse_warnings
+    from calibrant.cli.terminal import progress_bar
     from calibrant.evaluation.evaluate import evaluate, inputs_of
 
     form = check_format(form)
     at_sizes = inputs.sizes_of(sizes, at)
     check_outputs(json=json_path, html=html_path)
     gates = gating.parsed(fail_on, require, by=by or ())
-    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, soft_labels=soft)
+    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, soft_labels=soft, quiet=quiet)
     if hashed:
         predictions = [inputs.hashed(p) for p in predictions]
     specs = _specs(metrics, gates, ladder)
     gating.check_inputs(gates, (item.name for item in inputs_of(predictions)))
-    with progress_bar(quiet) as progress:
+    with progress_bar(quiet, inputs.rows_of(predictions)) as progress:
         evaluation = evaluate(
             predictions, specs, by=by or (), units=units, shift=shift, over=over, ladder=ladder, sizes=at_sizes,
             repeats=repeats, pairs=pairs, level=level, resamples=resamples, seed=seed, threads=threads,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calibrant.cli.terminal import is_terminal
 from calibrant.errors import UsageError, show
 
 if TYPE_CHECKING:
@@ -126,7 +128,9 @@ def write_gated(
     except typer.Exit:  # the reader of stdout has gone, and the gates still hold
         if code == 0:
             raise
-    tell(evaluation, quiet)
+    printed = form == "table" and json_path != "-" and not quiet
+    if not (printed and is_terminal(sys.stdout) and is_terminal(sys.stderr)):  # there they stand already
+        tell(evaluation, quiet)
     if code:
         raise typer.Exit(code)
 

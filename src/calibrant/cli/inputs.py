@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from calibrant.cli import completion
 
 if TYPE_CHECKING:
     from calibrant.predictions import InMemory
@@ -56,11 +58,24 @@ Files = Annotated[
     ),
 ]
 Metrics = Annotated[
-    list[str] | None, typer.Option("--metrics", "-m", help="Metrics, as in 'nll,ece(bins=10)', or 'all'.")
+    list[str] | None,
+    typer.Option(
+        "--metrics", "-m", help="Metrics, as in 'nll,ece(bins=10)', or 'all'.", autocompletion=completion.metrics
+    ),
 ]
-By = Annotated[list[str] | None, typer.Option("--by", help="Slice by a column; COLUMN:BINS cuts numbers into ranges.")]
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by", help="Slice by a column; COLUMN:BINS cuts numbers into ranges.", autocompletion=completion.columns
+    ),
+]
 Units = Annotated[
-    str | None, typer.Option("--units", help="Column of dependent rows (patient, prompt): intervals by unit.")
+    str | None,
+    typer.Option(
+        "--units",
+        help="Column of dependent rows (patient, prompt): intervals by unit.",
+        autocompletion=completion.columns,
+    ),
 ]
 Soft = Annotated[bool, typer.Option("--soft", help="Score against label_probs instead of labels.")]
 Resamples = Annotated[int, typer.Option("--resamples", help="Replicates of resampled intervals and bands.")]
@@ -78,12 +93,19 @@ JsonPath = Annotated[
     str | None, typer.Option("--json", help="Write the evaluation as JSON; '-' prints it.", metavar="OUT|-")
 ]
 HtmlPath = Annotated[str | None, typer.Option("--html", help="Write a page.", metavar="OUT")]
-Format = Annotated[str, typer.Option("--format", help="table, json, csv, markdown or latex.")]
+Format = Annotated[
+    str, typer.Option("--format", help="table, json, csv, markdown or latex.", autocompletion=completion.formats)
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Shift = Annotated[
     bool, typer.Option("--shift", help="Summaries over types of shift and severities: columns shift and severity.")
 ]
-Over = Annotated[str, typer.Option("--over", help="With --shift: mean or median over types is ranked by severity.")]
+Over = Annotated[
+    str,
+    typer.Option(
+        "--over", help="With --shift: mean or median over types is ranked by severity.", autocompletion=completion.over
+    ),
+]
 Ladder = Annotated[
     bool, typer.Option("--ladder", help="The errors from √BS down to ECE, what holds between them, what zero means.")
 ]
@@ -178,20 +200,36 @@ def with_columns(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], 
 
 
 def read_all(
-    files: list[str], columns: Columns, *, strict: bool, blocks: bool = False, soft_labels: bool = False,
+    files: list[str],
+    columns: Columns,
+    *,
+    strict: bool,
+    blocks: bool = False,
+    soft_labels: bool = False,
+    quiet: bool = False,
     elsewhere: frozenset[str] = frozenset(),
-) -> list[InMemory | Stream]:  # fmt: skip
+) -> list[InMemory | Stream]:
     """Every input that was named, with the column options: read at once, or left in its files where it is large.
 
     elsewhere: arrays of these files that other inputs read, and that are ignored without a word.
     """
+    from calibrant.cli.terminal import progress_bar
     from calibrant.predictions.files.shards import Source
     from calibrant.predictions.files.tables import ColumnOptions
 
     options = ColumnOptions(**columns)
-    sources = [replace(Source.parse(file), elsewhere=elsewhere) for file in files]
-    read = [_read(source, options, strict, blocks) for source in sources]
+    read = []
+    with progress_bar(quiet) as progress:
+        for place, file in enumerate(files):
+            if progress is not None:
+                progress(f"reading {file}", place, len(files))
+            read.append(_read(replace(Source.parse(file), elsewhere=elsewhere), options, strict, blocks))
     return [soft(item) for item in read] if soft_labels else read
+
+
+def rows_of(predictions: Iterable[Any]) -> int:
+    """How many rows there are in all of them."""
+    return sum(int(item.n) for item in predictions if item is not None)
 
 
 def _read(source, options, strict: bool, blocks: bool) -> InMemory | Stream:  # type: ignore[no-untyped-def]

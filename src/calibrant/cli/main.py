@@ -1,13 +1,6 @@
-"""The program `calibrant`: its commands, and what becomes of errors.
-
-Exit codes: 0 done; 1 a gate failed; 2 bad input or usage; 3 an internal error; 130 interrupted.
-"""
+"""The program `calibrant` and its commands."""
 
 from __future__ import annotations
-
-import os
-import sys
-from typing import NoReturn
 
 import typer
 
@@ -26,10 +19,11 @@ from calibrant.cli import (
     recalibrate,
     report,
 )
-from calibrant.errors import CalibrantError, plain
+from calibrant.cli.program import Program
 
 app = typer.Typer(
     name="calibrant",
+    cls=Program,
     help="Does a model know what it does not know? Judge and repair the predictive uncertainty of any model.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -67,22 +61,5 @@ def _main(
 
 
 def run() -> None:
-    """Run the program; every expected failure is one line on stderr. Typer ends the process on usage errors itself."""
-    try:
-        app()
-    except CalibrantError as error:
-        _fail(f"calibrant: {error}", error.exit_code)
-    except KeyboardInterrupt:
-        _fail("calibrant: interrupted", 130)
-    except MemoryError:
-        _fail("calibrant: expected to fit into memory, but it is exhausted; evaluate fewer rows at a time", 2)
-    except Exception as error:
-        if os.environ.get("CALIBRANT_DEBUG"):
-            raise
-        said = plain(f"{type(error).__name__}: {error}")
-        _fail(f"calibrant: a fault of the program ({said}); please report it, with CALIBRANT_DEBUG=1 set", 3)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    typer.echo(message, err=True)
-    sys.exit(code)
+    """Run the program; what becomes of errors is told in `program`."""
+    app(prog_name="calibrant")

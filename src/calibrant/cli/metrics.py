@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calibrant.cli import completion
+
 if TYPE_CHECKING:
     from calibrant.checks.own import Own
     from calibrant.registry.metric import Metric, Option
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="A metric; all are listed without.", metavar="[NAME]")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A metric; all are listed without.", metavar="[NAME]", autocompletion=completion.metric),
+    ] = None,
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Print its references, or those of all, as BibTeX.")] = False,
 ) -> None:
     """List the metrics, or say of one what it means, what it needs, its reference and its pitfalls."""

@@ -43,7 +43,7 @@ def command(
 
     check_outputs(json=json_path, state=state)
     monitor = _monitor(state, of, alpha)
-    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks)
+    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, quiet=quiet)
     for item in predictions:
         _add(monitor, item)
     notes = tuple(dict.fromkeys(note for item in predictions for note in item.notes()))

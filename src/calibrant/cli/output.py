@@ -1,23 +1,22 @@
-"""Where results go: stdout or files, in the form that was asked for. Progress goes to stderr and only to a terminal."""
+"""Where results go: stdout or files, in the form that was asked for."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from calibrant.cli.completion import FORMATS
+from calibrant.cli.terminal import carried, painted, shows_colours, width_of
 from calibrant.errors import UsageError, WriteError, did_you_mean, plain, show
 
 if TYPE_CHECKING:
     from calibrant.evaluation.result import Evaluation
     from calibrant.predictions.base import Note
-
-FORMATS = ("table", "json", "csv", "markdown", "latex")
 
 
 def check_format(name: str) -> str:
@@ -91,7 +90,7 @@ def write_outputs(
 def emit(text: str) -> None:
     """Print a result; a reader that has gone is no failure, a full disk is one."""
     try:
-        typer.echo(text)
+        typer.echo(carried(text), color=True)  # what is coloured was meant to be
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
         if isinstance(error, BrokenPipeError):
@@ -105,34 +104,16 @@ def emit(text: str) -> None:
 
 
 def render(evaluation: Evaluation, form: str) -> str:
-    """The evaluation in one of the formats."""
-    from calibrant.evaluation import tables
+    """The evaluation in one of the formats; as a table as wide as the terminal, and in colour where it shows any."""
+    from calibrant.evaluation import printing, tables
 
     if form == "json":
         return evaluation.dumps()
+    if form == "table":
+        return painted(printing.text_lines(evaluation, width_of()), shows_colours())
     writers: dict[str, Callable[[Evaluation], str]] = {
-        "table": tables.as_text,
         "csv": tables.as_csv,
-        "markdown": tables.as_markdown,
-        "latex": tables.as_latex,
+        "markdown": printing.as_markdown,
+        "latex": printing.as_latex,
     }
     return writers[form](evaluation)
-
-
-@contextmanager
-def progress_bar(quiet: bool) -> Iterator[Callable[[str, float, float], None] | None]:
-    """A bar over inputs, on a terminal only; it is gone when the work is done."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting (the first run compiles)", total=None)
-
-        def advance(what: str, done: float, total: float) -> None:
-            bar.update(task, description=plain(what, 60), completed=done, total=total)
-
-        yield advance

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import gating, inputs
+from calibrant.cli import completion, gating, inputs
 
 Fit = Annotated[str | None, typer.Option("--fit", help="Held-out predictions with labels that the map is fitted on.")]
 Apply = Annotated[
@@ -14,13 +14,22 @@ Apply = Annotated[
 ]
 Method = Annotated[
     str | None,
-    typer.Option("--method", help="A method, temperature by default, as in 'ets(loss=brier)', or auto; see --list."),
+    typer.Option(
+        "--method",
+        help="A method, temperature by default, as in 'ets(loss=brier)', or auto; see --list.",
+        autocompletion=completion.methods,
+    ),
 ]
 MapPath = Annotated[
     str | None, typer.Option("--map", help="Apply a map that --save wrote, instead of fitting one.", metavar="FILE")
 ]
 Candidates = Annotated[
-    str | None, typer.Option("--candidates", help="With auto: the methods to choose from, commas between them.")
+    str | None,
+    typer.Option(
+        "--candidates",
+        help="With auto: the methods to choose from, commas between them.",
+        autocompletion=completion.candidates,
+    ),
 ]
 Score = Annotated[
     str | None, typer.Option("--score", help="With auto: the proper score that decides; nll, of numbers dss.")
@@ -65,7 +74,8 @@ def command(
     listed: Listed = False,
 ) -> None:
     """Recalibrate predictions: fit a map on held-out rows, apply it to others, and say what it gained there."""
-    from calibrant.cli.output import check_format, check_outputs, emit, progress_bar, refuse_warnings
+    from calibrant.cli.output import check_format, check_outputs, emit, refuse_warnings
+    from calibrant.cli.terminal import progress_bar
 
     if listed:
         emit(_list())
@@ -76,13 +86,13 @@ def command(
     _check_asked(fit, apply, map_path, {"method": method} | choosing)
     _check_writable({"--output": output, "--save": save, "--json": json_path, "--html": html_path}, fit, apply)
     gates = gating.parsed(fail_on, require, of=("Threshold", "Gained"), by=())
-    given = _read(fit, apply, columns, strict)
+    given = _read(fit, apply, columns, strict, quiet)
     specs = gating.with_metrics(metrics, gates, _usual())
     how: dict[str, Any] = {
         "metrics": specs, "sizes": inputs.sizes_of(sizes, at), "repeats": repeats,
         "units": units, "level": level, "resamples": resamples, "seed": seed, "threads": threads,
     }  # fmt: skip
-    with progress_bar(quiet) as progress:
+    with progress_bar(quiet, inputs.rows_of(given)) as progress:
         done = _recalibrated(given, method, map_path, choosing, how | {"progress": progress})
     if strict:
         refuse_warnings(done.evaluation.warnings)
@@ -139,13 +149,13 @@ def _check_writable(outputs: dict[str, str | None], *read: str | None) -> None:
         taken.add(Path(name).resolve())
 
 
-def _read(fit: str | None, apply: str | None, columns: Any, strict: bool) -> list[Any]:
+def _read(fit: str | None, apply: str | None, columns: Any, strict: bool, quiet: bool) -> list[Any]:
     """The predictions of --fit and --apply, None for what is not given."""
     from calibrant.predictions.files.stream import Stream
 
     read: list[Any] = []
     for name in (fit, apply):
-        item = None if name is None else inputs.read_all([name], columns, strict=strict)[0]
+        item = None if name is None else inputs.read_all([name], columns, strict=strict, quiet=quiet)[0]
         read.append(item.read() if isinstance(item, Stream) else item)
     return read
 

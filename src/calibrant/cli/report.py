@@ -46,7 +46,8 @@ def command(
     quiet: inputs.Quiet = False,
 ) -> None:
     """Make a page that people want to look at: what was found, in words, charts and tables, in one file."""
-    from calibrant.cli.output import check_outputs, emit, progress_bar
+    from calibrant.cli.output import check_outputs, emit
+    from calibrant.cli.terminal import progress_bar
     from calibrant.evaluation.assessing import assess
     from calibrant.reporting.figures import FORMS, check_forms
     from calibrant.reporting.report import report

@@ -22,12 +22,17 @@ def is_about(e: Estimate) -> bool:
     return e.method.endswith(APPROXIMATE)
 
 
-def caveats(result: Result, name: str = "") -> list[str]:
-    """Sentences about the metrics of an input; `name` stands in the first, where there are several inputs."""
+def detectable(result: Result) -> list[str]:
+    """What so many rows could not show; the verdict says it too."""
+    ece = result.metrics.get("ece")
+    if ece is None or not math.isfinite(ece.detectable):
+        return []
+    return [f"{ece.n} rows would show a true ECE of {number(ece.detectable)} in four of five cases"]
+
+
+def caveats(result: Result) -> list[str]:
+    """Sentences about the metrics of an input that are biased, or whose intervals may fall short."""
     out, known = [], result.metrics
-    ece = known.get("ece")
-    if ece is not None and math.isfinite(ece.detectable):
-        out.append(f"{ece.n} rows {name}would show a true ECE of {number(ece.detectable)} in four of five cases")
     above = [spec for spec, e in known.items() if e.value > e.high * (1.0 + ROUNDING)]
     if above:
         out.append(f"{', '.join(above)}: the value is biased upwards, and the interval is of the true error")

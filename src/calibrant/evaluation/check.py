@@ -81,7 +81,7 @@ def check(
     for place, item in enumerate(inputs):
         refuse_unfit(item)
         checked = scaling.applied(item) if scaling else Checked(item)
-        tell = teller(progress, item.name, place, len(inputs), "drawing")
+        tell = teller(progress, item.name, place, len(inputs), "drawing", 1.0)
         one = _one(checked, statistics, draws, members, columns, cells, seed, threads, block_rows, tell)
         found = one.run()
         groups = one.groups(found)

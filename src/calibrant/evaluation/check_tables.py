@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from calibrant.checks.check import AS_EXPECTED, Check
 from calibrant.checks.plan import BAYESIAN, INDEPENDENT
+from calibrant.evaluation.bars import Bar
 from calibrant.evaluation.passing import PassTable
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Evaluation, Group, Result
@@ -53,7 +54,10 @@ def _main(evaluation: Evaluation, result: Result) -> Table:
         (key, number(c.observed), _inner(c, rule), _share(c.p_value), number(c.sharpness), _said(c, rule))
         for key, c in result.checks.items()
     )
-    return Table(f"{title(evaluation, result)} · {_reading(evaluation)}, {_made(evaluation)}", heads, rows)
+    ends = [(c, *((c.q025, c.q975) if rule == "interval" else (c.min, c.max))) for c in result.checks.values()]
+    drawn = tuple(Bar(c.observed, band_low=low, band_high=high) for c, low, high in ends)
+    name = f"{title(evaluation, result)} · {_reading(evaluation)}, {_made(evaluation)}"
+    return Table(name, heads, rows, bars=drawn)
 
 
 def _inner(check: Check, rule: str) -> str:

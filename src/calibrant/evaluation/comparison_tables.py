@@ -10,6 +10,7 @@ from calibrant.comparison.datasets import PairSummary, Summary
 from calibrant.comparison.records import Equivalent, MeanEquivalent, Pair, Ranked, better_when_higher, mean_shown
 from calibrant.comparison.result import Comparison
 from calibrant.errors import plain
+from calibrant.evaluation.bars import Bar, shared
 from calibrant.evaluation.comparison_words import (
     CALIBRATED,
     best_of,
@@ -20,7 +21,7 @@ from calibrant.evaluation.comparison_words import (
 )
 from calibrant.evaluation.rendering import Table, elide
 from calibrant.evaluation.result import Evaluation
-from calibrant.evaluation.wording import number, span
+from calibrant.evaluation.wording import number, short, short_span, span
 
 BEFORE_AFTER = ("accuracy", "nll", "cll", "brier", "brier_ts")
 MOST_MODELS = 6
@@ -62,7 +63,8 @@ def ranking_table(comparison: Comparison, level: float) -> Table:
         rows.append(row + ([f"{temperatures[item.model]:.3f}"] if temperatures else []))
     pooled = len({cell.severity for cell in comparison.shifted}) > 1
     title = f"Ranked by {named(comparison.rank_by)}{', all severities pooled' * pooled} · {_how(comparison)}"
-    return _numbered(title, heads, rows)
+    drawn = shared(Bar(item.value, item.low, item.high) for item in comparison.ranking)
+    return replace(_numbered(title, heads, rows), bars=drawn)
 
 
 def _how(comparison: Comparison) -> str:
@@ -117,7 +119,10 @@ def pair_tables(comparison: Comparison, level: float, units: str | None = None) 
     what = f"units of {units}" if units else "rows"
     title = f"Paired differences of {named(comparison.rank_by)}{_negative(comparison.rank_by)} · {of_score[0].n} {what}"
     heads = ("first − second", "difference", f"{100 * level:g} % interval", "p (Holm)", "better")
-    return [_numbered(title + more, heads, rows, JOINT)]
+    drawn = shared(Bar(pair.difference, pair.low, pair.high, zero=0.0) for pair in shown)
+    few = tuple((*row[:2], short(p.difference), short_span(p.low, p.high), *row[4:])
+                for row, p in zip(rows, shown, strict=True))  # fmt: skip
+    return [replace(_numbered(title + more, heads, rows, JOINT), bars=drawn, short=few)]
 
 
 def _negative(score: str) -> str:
@@ -224,7 +229,7 @@ def _over_data_sets(evaluation: Evaluation, comparison: Comparison, level: float
     for name, each in comparison.datasets.items():
         table = ranking_table(each, level)
         rows = tuple(row[1:] for row in table.rows)  # numbers are those of all data sets
-        out.append(Table(f"{name} · {table.title}", table.heads[1:], rows))
+        out.append(Table(f"{name} · {table.title}", table.heads[1:], rows, bars=table.bars))
         if name in evaluation.flips_by:
             flips = evaluation.flips_by[name].table()
             out.append(replace(flips, title=f"{name} · {flips.title}"))
@@ -261,15 +266,16 @@ def _summary_pairs(summary: Summary, level: float) -> list[Table]:
     heads += ["Wilcoxon p"] * tested
     numbers = {item.model: place for place, item in enumerate(summary.models, 1)}
     rows = []
-    for pair in sorted(
-        (_turned(pair, numbers) for pair in summary.pairs), key=lambda p: (numbers[p.first], numbers[p.second])
-    ):
+    turned = [_turned(pair, numbers) for pair in summary.pairs]
+    turned.sort(key=lambda p: (numbers[p.first], numbers[p.second]))
+    for pair in turned:
         row = [f"{numbers[pair.first]}{JOINT}{numbers[pair.second]}", f"{pair.first}{JOINT}{pair.second}"]
         row += [number(pair.difference), span(pair.low, pair.high), f"{pair.wins}:{pair.losses}"]
         row += [f"{pair.wins_beyond_chance}:{pair.losses_beyond_chance}"]
         rows.append(row + [p_value(pair.wilcoxon)] * tested)
     title = f"Mean differences on these data sets{_negative(summary.rank_by)}"
-    return [_numbered(title, heads, rows, JOINT)]
+    drawn = shared(Bar(pair.difference, pair.low, pair.high, zero=0.0) for pair in turned)
+    return [replace(_numbered(title, heads, rows, JOINT), bars=drawn)]
 
 
 def _turned(pair: PairSummary, numbers: dict[str, int]) -> PairSummary:

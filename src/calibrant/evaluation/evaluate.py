@@ -77,6 +77,7 @@ def evaluate(
         tell = teller(progress, item.name, place, len(inputs))
         one = OneInput(item, metrics, settings, columns, units, cells, block_rows, tell, curves, most, along)
         results.append(_result(one, ladder))
+        tell("done", 1.0)
         notes += one.notes()
         facts.append(_facts(one))
         summaries += [one.summary(over)] if cells else []
@@ -159,13 +160,16 @@ def _across(inputs: list[Input], results: list[Result], over: str) -> Summary:
 
 
 def teller(
-    progress: Progress | None, name: str, place: int, total: int, main: str = "reading"
+    progress: Progress | None, name: str, place: int, total: int, main: str = "reading", part: float = 0.5
 ) -> Callable[[str, float], None]:
-    """What one input tells of its progress: what is being done now, and how much of that is done."""
+    """What one input tells of its progress: what is being done now, and how much of that is done.
+
+    part: the share of all work that the main step is taken to be; what comes after it is the rest.
+    """
 
     def tell(what: str, share: float) -> None:
         if progress is not None:
-            progress(f"{name}: {what}", place + (share if what == main else 1.0), total)
+            progress(f"{name}: {what}", place + (part * share if what == main else part + (1.0 - part) * share), total)
 
     return tell
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import html
 import math
-import textwrap
 
-from calibrant.evaluation import rendering
+from calibrant.evaluation import bars, rendering
+from calibrant.evaluation.bars import Bar
 from calibrant.evaluation.gains import DIVERGENCES, REFERENCE, ROOTS, Gain, Improvement
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.wording import number, span
@@ -25,7 +25,8 @@ def gain_table(found: Improvement) -> Table:
         for gain in found.gains.values()
     )
     made = f" · {found.method}" if found.method else ""
-    return Table(f"{found.before} → {found.after} · {found.n} rows{made}", heads, rows)
+    drawn = tuple(Bar(gain.gain, gain.low, gain.high, zero=0.0) for gain in found.gains.values())
+    return Table(f"{found.before} → {found.after} · {found.n} rows{made}", heads, rows, bars=drawn)
 
 
 def gain_rows(found: Improvement) -> list[tuple[object, ...]]:
@@ -110,8 +111,10 @@ def _misled(found: Improvement) -> str:
 
 def as_text(found: Improvement, width: int = 80) -> str:
     """Tables and words in plain text."""
-    lines = [line for said in reading(found) for line in textwrap.wrap(said, width, subsequent_indent="  ")]
-    return "\n\n".join([*(rendering.text(table, width) for table in _tables(found)), "\n".join(lines)])
+    shown = [rendering.text(table, width) for table in _tables(found)]
+    signs = bars.legend("\n".join(shown))
+    said = [*([signs] if signs else []), *reading(found)]
+    return "\n\n".join([*shown, "\n".join(line for text in said for line in rendering.wrap(text, width))])
 
 
 def as_html(found: Improvement) -> str:

@@ -5,22 +5,38 @@ from __future__ import annotations
 import csv
 import html
 import io
+import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calibrant.errors import plain
+from calibrant.evaluation.bars import Bar, drawn
 
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "−": "$-$",
     "↓": r"$\downarrow$", "↑": r"$\uparrow$", "·": r"$\cdot$", "…": r"\dots{}", "–": "--", "±": r"$\pm$",
-    "≤": r"$\le$",
+    "≤": r"$\le$", "≥": r"$\ge$", "→": r"$\to$", "×": r"$\times$", "ρ": r"$\rho$", "√": r"$\surd$", "²": r"$^2$",
+    "₂": r"$_2$", "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}",
+    "[": "{[}", "]": "{]}", "*": "{*}", "-": "{-}",
 }  # fmt: skip
+"""Signs that LaTeX would read; brackets and stars too, which after the end of a row are its options."""
 FEWEST, ENOUGH = 8, 24
 """Columns that names have at least, and those that they need not give up for a table in one block."""
 LONGEST = 1 << 16
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+BARRED = 80
+"""Columns from which tables have bars."""
+CELLS = ((12, False), (10, False), (10, True), (8, True))
+"""The cells of bars and whether numbers are short beside them, in the order in which it is tried."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+"""What a spreadsheet takes for the beginning of a formula, wide forms of it too."""
+MARKDOWN = "\\`*_[]|~$"
+AT_START = re.compile(r"[#+=-]|\d{1,9}[.)]")
+"""What makes something else of a line in Markdown, where it stands at its beginning."""
+LATIN = 0x17F
+"""The last sign of Latin alphabets that every LaTeX has."""
+BEYOND_LATIN = "% set it with XeLaTeX or LuaLaTeX: some names have signs that pdfLaTeX lacks"
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,11 @@ class Table:
     joint: str = ""
     """What stands between two names of one cell of that column: each of them then gives way for itself."""
 
+    bars: tuple[Bar | None, ...] = ()
+    """A bar a row, in text alone, where there is room."""
+    short: tuple[tuple[str, ...], ...] = ()
+    """The same rows in fewer signs, for a line with bars."""
+
     def is_text(self, column: int) -> bool:
         """Whether a column is text, which begins at the left."""
         return column < self.left or column == self.names
@@ -45,6 +66,7 @@ class Table:
 
 def text(table: Table, width: int = 80) -> str:
     """Columns in plain text, at most `width` wide: the names give way; what still does not fit stands below."""
+    table = _barred(table, width)
     cells = [_plain_row(row, table.names) for row in (table.heads, *table.rows)]
     widths = [max(columns_of(row[k]) for row in cells) for k in range(len(table.heads))]
     body = [max([6, *(columns_of(row[k]) for row in cells[1:])]) for k in range(len(table.heads))]
@@ -57,6 +79,32 @@ def text(table: Table, width: int = 80) -> str:
         lines += [""] * (place > 0)
         lines += _block(table, cells, widths, columns, width)
     return "\n".join(lines)
+
+
+def _barred(table: Table, width: int) -> Table:
+    """The table with a column of bars, where names need not give way to it beyond what is enough for them."""
+    if width < BARRED or not any(bar is not None and bar.ends() for bar in table.bars):
+        return table
+    tried = [_with_bars(table, cells, table.short if few else table.rows) for cells, few in CELLS]
+    fitting = [one for one in tried if _natural(one) <= width]
+    last = tried[-1]
+    names = max(columns_of(row[last.names]) for row in last.rows)
+    if not fitting and _natural(last) - names + min(names, ENOUGH) <= width:
+        fitting = [last]
+    return fitting[0] if fitting else table
+
+
+def _with_bars(table: Table, cells: int, rows: tuple[tuple[str, ...], ...]) -> Table:
+    pictures = [" " * cells if bar is None else drawn(bar, cells) for bar in table.bars]
+    wider = tuple((*row, bar) for row, bar in zip(rows or table.rows, pictures, strict=True))
+    return replace(table, heads=(*table.heads, ""), rows=wider, bars=(), short=())
+
+
+def _natural(table: Table) -> int:
+    """How wide a table is where nothing gives way."""
+    every = [_plain_row(row, table.names) for row in (table.heads, *table.rows)]
+    widths = [max(columns_of(row[k]) for row in every) for k in range(len(table.heads))]
+    return _taken(widths, list(range(len(widths)))) - 2
 
 
 def _plain_row(row: tuple[str, ...], names: int) -> tuple[str, ...]:
@@ -138,10 +186,32 @@ def elide(cell: str, width: int, joint: str = "") -> str:
     return _start(cell, width - 1 - columns_of(end)) + "…" + end
 
 
+def wrap(text: str, width: int, indent: str = "  ") -> list[str]:
+    """Lines of a text, at most so many columns wide: those after the first are indented, long words are broken."""
+    lines, line = [], ""
+    for word in re.split(r" +(?!%)", plain(text, LONGEST)):
+        space = " " if line.strip() else ""
+        room = width - columns_of(line) - len(space)
+        if _start(word, room) == word:
+            line += space + word
+            continue
+        if line.strip():
+            lines.append(line)
+            line = indent
+        while (part := _start(word, width - columns_of(line)) or word[:1]) != word:
+            lines.append(line + part)
+            line, word = indent, word[len(part) :]
+        line += word
+    return [*lines, line] if line.strip() else lines
+
+
 def escape_markdown(text: str) -> str:
     """Text in which neither Markdown nor HTML finds anything to read."""
-    text = html.escape(plain(text), quote=False)
-    return "".join("\\" + c if c in r"\`*_[]|" else c for c in text)
+    text = plain(text)
+    found = AT_START.match(text)
+    kept = "" if found is None else f"{found[0][:-1]}\\{found[0][-1]}"
+    rest = text if found is None else text[found.end() :]
+    return kept + "".join("\\" + c if c in MARKDOWN else c for c in html.escape(rest, quote=False))
 
 
 def markdown(table: Table) -> str:
@@ -159,7 +229,8 @@ def as_csv(heads: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
     def safe(cell: object) -> object:
         if not isinstance(cell, str):
             return cell
-        return "'" * cell.lstrip().startswith(FORMULA) + plain(cell)
+        shown = plain(cell)
+        return "'" * (shown.lstrip().startswith(FORMULA) or cell.lstrip().startswith(FORMULA)) + shown
 
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -174,8 +245,10 @@ def latex(table: Table) -> str:
     def escape(cell: str) -> str:
         return "".join(LATEX.get(c, c) for c in plain(cell))
 
+    cells = "".join(map(escape, (*table.heads, *(cell for row in table.rows for cell in row))))
     lines = [
         f"% {plain(table.title)}",
+        *([BEYOND_LATIN] if any(ord(c) > LATIN for c in cells) else []),
         rf"\begin{{tabular}}{{{''.join('l' if k == table.names else 'r' for k in range(len(table.heads)))}}}",
         r"\toprule",
     ]

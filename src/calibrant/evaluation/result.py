@@ -252,7 +252,7 @@ class Evaluation:
 
     # ----------------------------------------------------------------------------------- display
     def __str__(self) -> str:
-        from calibrant.evaluation.tables import as_text
+        from calibrant.evaluation.printing import as_text
 
         return as_text(self)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import math
-import textwrap
 
 from calibrant.errors import plain
-from calibrant.evaluation import rendering
+from calibrant.evaluation import rendering, wording
+from calibrant.evaluation.bars import Bar
 from calibrant.evaluation.caveats import ABOUT, by_reason, caveats, false_discoveries, is_about
 from calibrant.evaluation.check_tables import CHECK_HEADS, check_rows, check_tables, pass_tables, temperature_lines
 from calibrant.evaluation.choosing import by_default
@@ -42,15 +42,21 @@ def main_table(evaluation: Evaluation, result: Result) -> Table:
     nulls = any(math.isfinite(e.null_high) for e in result.metrics.values())
     percent = f"{100 * float(evaluation.settings['level']):g} % interval"
     heads = ("metric", "value", percent) + (("if calibrated",) if nulls else ())
-    rows = []
     specs = sorted(result.metrics, key=_family) if _long(result) else list(result.metrics)
-    for spec in specs:
-        e = result.metrics[spec]
-        row = (spec + _arrow(spec), number(e.value), span(e.low, e.high) + ABOUT * is_about(e))
-        rows.append(row + ((span(e.null_low, e.null_high),) if nulls else ()))
+    found = [(spec, result.metrics[spec]) for spec in specs]
+    rows, few = (tuple(_row(spec, e, nulls, short=how) for spec, e in found) for how in (False, True))
     changes = {k for k in range(1, len(specs)) if _family(specs[k]) != _family(specs[k - 1])}
     breaks = frozenset(changes) if _long(result) else frozenset()
-    return Table(title(evaluation, result), heads, tuple(rows), breaks=breaks)
+    drawn = tuple(Bar(e.value, e.low, e.high, e.null_low, e.null_high) for _, e in found)
+    return Table(title(evaluation, result), heads, rows, breaks=breaks, bars=drawn, short=few)
+
+
+def _row(spec: str, e: Estimate, nulls: bool, *, short: bool) -> tuple[str, ...]:
+    """The cells of a metric, with all of its digits or with those that leave room for a bar."""
+    one, both = (wording.short, wording.short_span) if short else (number, span)
+    about = (ABOUT.strip() if short else ABOUT) * is_about(e)
+    row = (spec + _arrow(spec), one(e.value), both(e.low, e.high) + about)
+    return row + ((both(e.null_low, e.null_high),) if nulls else ())
 
 
 def _long(result: Result) -> bool:
@@ -161,18 +167,19 @@ def _across(evaluation: Evaluation) -> bool:
 
 
 def remarks(evaluation: Evaluation) -> list[str]:
-    """What was left out of each input, by reason, and what the user should know of."""
+    """What was left out of each input, by reason, and what the user should know of beside the verdict."""
     several = len(evaluation.results) > 1
-    out = comparison_lines(evaluation)
+    out: list[str] = []
     for result in evaluation.results:
         said = _skipped(result)
         if not _across(evaluation):
-            out += caveats(result, f"of {plain(result.input)} " * several)
+            out += caveats(result)
         if result.ladder and not _across(evaluation):
             out += ladder_lines(result.ladder, f"{plain(result.input)}: " * several)
-        if result.reading and not _across(evaluation):
-            lines = [*result.reading, *temperature_lines(evaluation, result)]
-            out += [f"{plain(result.input)}: " * several + plain(line) for line in lines]
+        if result.checks and not _across(evaluation):
+            out += [
+                f"{plain(result.input)}: " * several + plain(line) for line in temperature_lines(evaluation, result)
+            ]
         if said:
             out.append(f"skipped{f' for {plain(result.input)}' * several}: {said}")
     out += list(reading(evaluation.improvement)) if evaluation.improvement else []
@@ -185,28 +192,6 @@ def remarks(evaluation: Evaluation) -> list[str]:
 
 def _skipped(result: Result) -> str:
     return "; ".join(f"{', '.join(names)} ({why})" for why, names in by_reason(result.skipped).items())
-
-
-def as_text(evaluation: Evaluation, width: int = 80) -> str:
-    """All tables, what was skipped and the notes, in plain text."""
-    parts = [rendering.text(table, width) for table in tables(evaluation)]
-    for said in (comparison_legend(evaluation), remarks(evaluation)):
-        lines = [line for each in said for line in textwrap.wrap(each, width, subsequent_indent="  ")]
-        parts += ["\n".join(lines)] if lines else []
-    return "\n\n".join(parts)
-
-
-def as_markdown(evaluation: Evaluation) -> str:
-    """The same in Markdown."""
-    parts = [rendering.markdown(table) for table in tables(evaluation)]
-    lines = [*comparison_legend(evaluation), *remarks(evaluation)]
-    return "\n\n".join([*parts, *map(rendering.escape_markdown, lines)])
-
-
-def as_latex(evaluation: Evaluation) -> str:
-    """The same in LaTeX; remarks are comments."""
-    parts = [rendering.latex(table) for table in tables(evaluation)]
-    return "\n\n".join([*parts, *(f"% {said}" for said in (*comparison_legend(evaluation), *remarks(evaluation)))])
 
 
 def as_csv(evaluation: Evaluation) -> str:
@@ -255,7 +240,9 @@ def _spread(curve: Curve, k: int) -> tuple[object, ...]:
 
 def as_html(evaluation: Evaluation) -> str:
     """The same as HTML, without a page around it."""
-    lines = [*comparison_legend(evaluation), *remarks(evaluation)]
+    lines = [*comparison_legend(evaluation), *comparison_lines(evaluation)]
+    lines += [line for result in evaluation.results for line in result.reading]
+    lines += remarks(evaluation)
     said = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
     return "".join(rendering.as_html(table) for table in tables(evaluation)) + said
 

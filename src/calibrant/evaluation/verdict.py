@@ -10,10 +10,12 @@ When a model is called miscalibrated:
   computed) or the KS error lies above the band of a calibrated model. Chance alone does that in (1 − level)/2 of cases
   each, so that a calibrated model is accused in at most 1 − level of cases. Where rows depend on each other there is no
   band, and the interval of the true error must leave 0 out. It is over- or under-confident where the mean confidence
-  and the accuracy differ by at least half of what the bins do, and else merely miscalibrated.
+  and the accuracy differ by at least half of what the bins do, and else merely miscalibrated. Where no such error was
+  asked for, it is so where the interval of the accuracy leaves the mean confidence out.
 - Regression: MACE (or RMSCE, or the calibration error) lies above its band, or the coverage of the central intervals
-  has a p-value below (1 − level)/2. It is biased where the mean PIT differs from ½ beyond its interval and the tails do
-  not both hold too much or too little; over-confident where the tails hold more outcomes than they should.
+  has a p-value below (1 − level)/2 (or, read from the stored curve, lies outside its band). It is biased where the
+  mean PIT differs from ½ beyond its interval and the tails do not both hold too much or too little; over-confident
+  where the tails hold more outcomes than they should. The coverage of one level alone shows no calibration.
 
 Tones:
 

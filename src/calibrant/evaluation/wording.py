@@ -6,6 +6,9 @@ import math
 
 from calibrant.evaluation.result import Evaluation, Result
 
+SHORT = 6
+"""Signs of a short number."""
+
 
 def number(value: float) -> str:
     """Four digits that count, in a fixed form."""
@@ -16,6 +19,21 @@ def number(value: float) -> str:
     if value != 0 and not 1e-4 <= abs(value) < 1e5:
         return f"{value:.3g}".replace("-", "−")
     return f"{value + 0.0:.4f}".replace("-", "−")  # zero has no sign
+
+
+def short(value: float) -> str:
+    """At most six signs, so that a line has room for a bar: fewer digits of large and of negative numbers."""
+    if not math.isfinite(value):
+        return number(value)
+    if value != 0 and not 1e-4 <= abs(value) < 99999.5:
+        return f"{value:.0e}".replace("-", "−")
+    texts = (f"{value + 0.0:.{digits}f}" for digits in (4, 3, 2, 1, 0))
+    return next(text for text in texts if len(text) <= SHORT).replace("-", "−")
+
+
+def short_span(low: float, high: float) -> str:
+    """Both ends of an interval in few signs, or nothing."""
+    return f"{short(low)} to {short(high)}" if math.isfinite(low) or math.isfinite(high) else ""
 
 
 def span(low: float, high: float) -> str:

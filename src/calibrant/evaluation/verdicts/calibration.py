@@ -97,7 +97,7 @@ def calibration(result: Result, belief: Belief) -> Calibration | None:
     main, ks = find(result, ERRORS), find(result, ("ks",))
     main, ks = (main, ks) if main is not None else (ks, None)
     if main is None:
-        return None
+        return _by_means(belief)
     tests = [test for test in (main, ks) if test is not None]
     numbers = tuple(with_band(spec, e) for spec, e in tests)
     found = [beyond_chance(e) for _, e in tests]
@@ -109,6 +109,19 @@ def calibration(result: Result, belief: Belief) -> Calibration | None:
     if any(found):
         return _off(result, belief, main, ks, numbers)
     return _within(main, ks, numbers)
+
+
+def _by_means(belief: Belief) -> Calibration | None:
+    """Where no error was asked for: whether the interval of the accuracy leaves the mean confidence out."""
+    e = belief.accuracy
+    if e is None or not has_interval(e) or math.isnan(belief.sure) or e.low <= belief.sure <= e.high:
+        return None
+    gap = belief.sure - (e.high if belief.gap > 0 else e.low)
+    word = "over-confident" if belief.gap > 0 else "under-confident"
+    sure, right = two_percents(belief.sure, belief.right)
+    ends = f"the {100 * e.level:g} % interval of its accuracy is {percent(e.low)} to {percent(e.high)}"
+    point = Point("bad" if abs(gap) >= LARGE else "warn", "calibration", f"{word} by {points_of(belief.gap)}: {ends}")
+    return Calibration(word, (f"{word.capitalize()}: {sure} sure, {right} right",), point)
 
 
 def named(spec: str) -> str:
@@ -129,6 +142,12 @@ def _tested(spec: str, e: Estimate) -> str:
     return said
 
 
+def would_show(spec: str, n: int, error: float, few: bool) -> str:
+    """What so many rows could have shown."""
+    least = f"{'only ' * few}a true {named(spec)} of {number(error)}{' or more' * few}"
+    return f"{rows_of(n)} would show {least} in four of five cases"
+
+
 # ------------------------------------------------------------------------------------------------ within
 def _within(main: tuple[str, Estimate], ks: tuple[str, Estimate] | None, numbers: tuple[str, ...]) -> Calibration:
     spec, e = main
@@ -136,8 +155,7 @@ def _within(main: tuple[str, Estimate], ks: tuple[str, Estimate] | None, numbers
     few = not limit <= LARGE
     text = _tested(spec, e) + ("; KS agrees" if ks is not None and beyond_chance(ks[1]) is False else "")
     if math.isfinite(e.detectable):
-        only = "only " * few
-        text += f"; {rows_of(e.n)} would show a true {named(spec)} {only}from {number(e.detectable)} on"
+        text += f"; {would_show(spec, e.n, e.detectable, few)}"
     elif few:
         text += f", of {rows_of(e.n)} alone"
     if few:

@@ -40,7 +40,11 @@ def classes_verdict(result: Result, facts: Mapping[str, Any], others: tuple[Poin
         return _without_labels(result, facts, others)
     found = calibration(result, belief)
     errors = _errors(result, belief)
-    known = (_right(belief, facts), None if found is None else found.point, errors, members_point(result, facts))
+    off = found is not None and found.point.tone in ("warn", "bad")
+    known = (
+        _right(belief, facts), None if found is None else found.point, shared_doubt(facts) if off else None, errors,
+        members_point(result, facts),
+    )  # fmt: skip
     points = (*(point for point in known if point is not None), *others)
     word = "not judged" if found is None else found.word
     return InputVerdict(
@@ -123,6 +127,14 @@ def _rejection(result: Result) -> list[str]:
 
 
 # ------------------------------------------------------------------------------------------------ members
+def shared_doubt(facts: Mapping[str, Any]) -> Point | None:
+    """Why the average of members may be off with good reason: they may not know the same thing."""
+    if int(facts["members"]) < 2:
+        return None
+    said = "members that share what they do not know are off together: `calibrant check` says whether they expect it"
+    return Point("neutral", "members", said)
+
+
 def members_point(result: Result, facts: Mapping[str, Any]) -> Point | None:
     """How much of the uncertainty is disagreement of members."""
     whole, part = (result.metrics.get(name) for name in ("entropy", "mutual_information"))

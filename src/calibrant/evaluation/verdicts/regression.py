@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.evaluation.result import Result
-from calibrant.evaluation.verdicts.calibration import LARGE, Calibration, beyond_chance, named
+from calibrant.evaluation.verdicts.calibration import LARGE, Calibration, beyond_chance, named, would_show
+from calibrant.evaluation.verdicts.classes import shared_doubt
 from calibrant.evaluation.verdicts.records import (
     InputVerdict,
     Point,
@@ -30,18 +31,26 @@ from calibrant.registry.estimate import Estimate
 ERRORS = ("mace", "rmsce", "calibration_error")
 TAILS = (0.1, 0.9)
 """Levels at which the tails are looked at."""
+MANY = 3.0
+"""Times the upper end of its band, from which an error of another scale is large."""
 MARGIN = 0.02
 """By what a share must differ where there is no band."""
 TINY = 30
+ENOUGH = 100
+"""Rows from which it is worth saying that nothing was seen, where nothing says what would have been."""
+WIDEST = 0.95 + 1e-9
+SCALES = ("mace", "rmsce")
+"""Errors that are mean differences of shares, which `LARGE` is meant for."""
 
 
 def regression_verdict(result: Result, facts: Mapping[str, Any], others: tuple[Point, ...]) -> InputVerdict:
     """One input of numbers; `others` are points on groups, shift and notes."""
-    error, cover = find(result, ERRORS), find(result, ("picp",))
+    error, cover = find(result, ERRORS), find(result, ("picp",)) or _from_curve(result, facts)
     if error is None and cover is None and any("needs y" in why or "label" in why for why in result.skipped.values()):
         return _without_outcomes(result, facts, others)
     found = _calibration(result, error, cover)
-    known = (_coverage(cover), found.point, _sharpness(result, facts), _members(result, facts))
+    doubt = shared_doubt(facts) if found.point.tone in ("warn", "bad") else None
+    known = (_coverage(cover), found.point, doubt, _sharpness(result, facts), _members(result, facts))
     points = (*(point for point in known if point is not None), *others)
     return InputVerdict(result.input, headline(*found.said), worst(p.tone for p in points), points, found.word)
 
@@ -51,12 +60,26 @@ def _level(spec: str) -> float:
     return float(parse(spec)["level"])
 
 
+def _from_curve(result: Result, facts: Mapping[str, Any]) -> tuple[str, Estimate] | None:
+    """The coverage of the widest interval up to 95 %, where the metric was not asked for: curves have it."""
+    curve = result.curves.get("central_coverage")
+    rows = [] if not curve else [dict(zip(curve, row, strict=True)) for row in zip(*curve.values(), strict=True)]
+    rows = [row for row in rows if row["level"] <= WIDEST]
+    if not rows:
+        return None
+    row = max(rows, key=lambda row: row["level"])
+    band = {"null_low": row.get("band_low", math.nan), "null_high": row.get("band_high", math.nan)}
+    return f"picp(level={row['level']:g})", Estimate(row["observed"], int(facts["n"]), **band)
+
+
 def _misses(cover: tuple[str, Estimate]) -> bool | None:
     """Whether the coverage differs from its level beyond chance: p below half of 1 − level, or by its interval."""
     spec, e = cover
     if math.isfinite(e.p_value):
         return e.p_value < (1.0 - _confidence(e)) / 2.0
-    if math.isfinite(e.null_low) or not has_interval(e):
+    if math.isfinite(e.null_high):
+        return not e.null_low <= e.value <= e.null_high
+    if not has_interval(e):
         return None
     return not e.low <= _level(spec) <= e.high
 
@@ -83,7 +106,8 @@ def _calibration(result: Result, error: tuple[str, Estimate] | None, cover: tupl
     tests = [None if error is None else beyond_chance(error[1]), None if cover is None else _misses(cover)]
     numbers = tuple(with_band(*one) for one in (error, cover) if one is not None)
     if all(one is None for one in tests):
-        text = "nothing says what chance gives: calibration is not judged"
+        asked = "a calibration error or coverage" if error is None and cover is None else "what chance gives it"
+        text = f"calibration is not judged: {asked} was not computed"
         return Calibration(
             "not judged", ("Calibration was not tested",), Point("neutral", "calibration", text, numbers)
         )
@@ -106,15 +130,21 @@ def _within(
     error: tuple[str, Estimate] | None, cover: tuple[str, Estimate] | None, numbers: tuple[str, ...]
 ) -> Calibration:
     n = (error or cover)[1].n  # type: ignore[index]
-    limit = math.nan if error is None else error[1].detectable
-    few = not limit <= LARGE
+    shares = error is not None and error[0].startswith(SCALES)
+    limit = error[1].detectable if shares and error is not None else math.nan
+    few = not limit <= LARGE if shares else n < ENOUGH
     texts = _tested(error) or ["the coverage is within what chance gives right distributions"]
     if math.isfinite(limit) and error is not None:
-        texts.append(f"{rows_of(n)} would show a true {named(error[0])} {'only ' * few}from {number(limit)} on")
+        texts.append(would_show(error[0], n, limit, few))
     hold = "" if cover is None else f": {percent(_level(cover[0]), 0)} intervals hold {percent(cover[1].value)}"
     if few:
         said: tuple[str, ...] = (f"Not told from calibrated by {rows_of(n)}, too few to tell",)
         return Calibration("not told from calibrated", said, Point("neutral", "calibration", "; ".join(texts), numbers))
+    if error is None and cover is not None:  # one level alone does not show calibration
+        level, held = percent(_level(cover[0]), 0), percent(cover[1].value)
+        said = (f"Its {level} intervals hold {held} of outcomes, as far as {rows_of(n)} tell as they should",
+                f"Its {level} intervals hold {held} of outcomes, as they should")  # fmt: skip
+        return Calibration("right coverage", said, Point("good", "calibration", "; ".join(texts), numbers))
     said = (f"Well calibrated as far as {rows_of(n)} can tell{hold}", f"Well calibrated as far as {n} rows can tell")
     return Calibration("well calibrated", said, Point("good", "calibration", "; ".join(texts), numbers))
 
@@ -127,7 +157,7 @@ def _off(
 ) -> Calibration:
     word, how = _shape(result, cover)
     texts = [*_tested(error), how]
-    large = error is not None and (error[1].low >= LARGE if has_interval(error[1]) else error[1].value >= 2 * LARGE)
+    large = _large(error)
     tone: Tone = "bad" if large else "warn"
     hold = "" if cover is None else f"its {percent(_level(cover[0]), 0)} intervals hold {percent(cover[1].value)}"
     pit = result.metrics.get("pit")
@@ -137,6 +167,16 @@ def _off(
     return Calibration(
         word, (said, word.capitalize()), Point(tone, "calibration", "; ".join(filter(None, texts)), numbers)
     )
+
+
+def _large(error: tuple[str, Estimate] | None) -> bool:
+    """Whether an error is shown to be large; one of another scale where it is several times what chance allows."""
+    if error is None:
+        return False
+    spec, e = error
+    if not spec.startswith(SCALES):
+        return e.value > MANY * e.null_high
+    return e.low >= LARGE if has_interval(e) else e.value >= 2 * LARGE
 
 
 def _shape(result: Result, cover: tuple[str, Estimate] | None) -> tuple[str, str]:

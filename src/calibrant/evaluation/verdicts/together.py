@@ -45,7 +45,8 @@ def _temperatures(evaluation: Evaluation) -> list[Point]:
     low = [name for name, t in found.items() if t < 1.0 - NEAR_ONE]
     ends = f"{min(found.values()):.2f} to {max(found.values()):.2f}"
     if len(high) == len(found):
-        return [Point("warn", "temperature", f"all {len(found)} models are too sure: their temperatures are {ends}")]
+        said = {1: "the model is", 2: "both models are"}.get(len(found), f"all {len(found)} models are")
+        return [Point("warn", "temperature", f"{said} too sure, with temperatures of {ends}")]
     if not high and not low:
         return [Point("good", "temperature", f"temperatures of {ends} hardly change the models")]
     text = f"temperatures of {ends}: {len(high)} of {len(found)} models are too sure, {len(low)} not sure enough"
@@ -58,11 +59,12 @@ def comparison_headline(evaluation: Evaluation) -> str:
     comparison = evaluation.comparison
     if not lines or comparison is None:
         return headline("One model: there is nothing to compare it with")
-    text = lines[0]
+    first = lines[0] if len(lines[0]) <= LONGEST else lines[0].partition("; ")[0]
+    text = first
     for room in (40, 24, 16, 12, 8):
         if len(text) <= LONGEST:
             break
-        text = lines[0]
+        text = first
         for item in sorted(comparison.ranking, key=lambda item: -len(item.model)):
             shown = item.model if len(item.model) <= 60 else elide(plain(item.model, len(item.model)), 60)
             text = text.replace(plain(shown), elide(plain(shown), room))

@@ -184,12 +184,22 @@ def _table(kind: str, path: Path, meant: Mapping[str, str]) -> Store:
     return parquet_store(path, meant) if kind == ".parquet" else arrow_store(path, meant)
 
 
+def _near(path: Path) -> str:
+    """A file of almost this name, or what to do where there is none."""
+    try:
+        names = [other.name for other in path.parent.iterdir()]
+    except OSError:
+        return "check the path"
+    said = did_you_mean(path.name, names) if names else ""
+    return f"check the path; {said}" if said.startswith("did you mean") else "check the path"
+
+
 def _kind(path: Path, columns: ColumnOptions) -> str:
     """The suffix, or "folder"; what is none of these is refused."""
     if path.is_dir():
         return "folder"
     if not path.exists():
-        raise FileError(str(path), expected="an existing file", came="there is none", do="check the path")
+        raise FileError(str(path), expected="an existing file", came="there is none", do=_near(path))
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise FileError(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from calibrant.evaluation.caveats import ABOUT, caveats, is_about
+from calibrant.evaluation.caveats import ABOUT, caveats, detectable, is_about
 from calibrant.evaluation.ladder_tables import ladder_lines, links_table
 from calibrant.evaluation.rendering import Table
 from calibrant.evaluation.result import Result
@@ -88,7 +88,7 @@ def _blocks(found: Found) -> tuple[Block, ...]:
     if not tested:
         return ()
     figure = _figure(found.result)
-    told = tuple(f"{line}." for line in caveats(found.result))
+    told = tuple(f"{line}." for line in (*detectable(found.result), *caveats(found.result)))
     drawn: tuple[Block, ...] = () if figure is None else (figure,)
     notes: tuple[Block, ...] = (Text(told, note=True),) if told else ()
     table = Shown(_table(found, tested))
