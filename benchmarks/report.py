@@ -1,7 +1,7 @@
 """How long a page takes, from predictions to what a reader sees: `python -m benchmarks.report [--write FILE]`.
 
-Two workloads. *Large*: 50 000 rows x 1000 classes, 10 members: evaluate and report. *Many*: 100 evaluations in one page,
-and how long it takes in the browser until it answers: from the request to the first frame after the last script ran.
+Two workloads. *Large*: 50 000 rows x 1000 classes, 10 members: evaluate and report. *Many*: 100 evaluations in one
+page, and how long it takes in the browser from the request to the first chart.
 """
 
 from __future__ import annotations

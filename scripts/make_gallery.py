@@ -1,8 +1,8 @@
 """Write the pages of the gallery, docs/gallery/*.html, from real predictions: `python scripts/make_gallery.py`.
 
-Predictions are of sources that allow it: scikit-learn's digits and diabetes data (BSD), and, where `CALIBRANT_DATA` names
-a folder that has them, ResNet-110 logits on CIFAR-10 (Kull et al. 2019, MIT) and predictions of movie reviews (cleanlab,
-Apache 2.0). A page whose predictions are not there is not written, and the others are.
+Predictions are of sources that allow it: scikit-learn's digits and diabetes data (BSD), and, where `CALIBRANT_DATA`
+names a folder that has them, ResNet-110 logits on CIFAR-10 (Kull et al. 2019, MIT) and predictions of movie reviews
+(cleanlab, Apache 2.0). A page whose predictions are not there is not written, and the others are.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.intervals import binomial_band
-from calibrant.reporting.page import page
 
 GIVEN = [0.05, 0.25, 0.5, 0.75, 0.9, 0.95]
 NAMES = {"pit", "calibration", "central_coverage"}
@@ -236,13 +235,3 @@ def test_named_metrics_bring_what_their_pass_reads():
     assert result.curves == {}
     assert set(result.curves_skipped) == ALL
     assert set(cal.evaluate(made("samples"), "crps").results[0].curves) == NAMES
-
-
-# ----------------------------------------------------------------------------------------- drawing
-def test_bands_are_drawn():
-    judged = cal.Judged.from_confidence(np.random.default_rng(0).random(90), np.arange(90) % 2)
-    for predictions, metric in ((judged, "ece"), (made("gaussian"), "pit")):
-        with_band, without = (page(cal.evaluate(predictions, metric, intervals=i)) for i in (True, False))
-        assert "Light areas" in with_band
-        assert "Light areas" not in without
-        assert with_band.count("<rect") > without.count("<rect")
