@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.evaluation import bars, printing, tables
 from calibrant.evaluation.bars import BAND, BEYOND, BOTH, INTERVAL, VALUE, Bar, drawn, shared
-from calibrant.evaluation.rendering import columns_of, escape_markdown, text, wrap
+from calibrant.evaluation.rendering import Table, columns_of, escape_markdown, text, wrap
 from calibrant.evaluation.result import Group
 from calibrant.evaluation.wording import short, short_span
 
@@ -121,6 +121,13 @@ def test_bars_that_are_compared_share_a_scale():
     one, two = shared([Bar(1.0, 0.0, 2.0), Bar(9.0, 8.0, 10.0)])
     assert drawn(one, 11) == "─┃─        "
     assert drawn(two, 11) == "        ─┃─"
+
+
+def test_bars_keep_their_blanks_on_both_sides():
+    pictured = shared([Bar(1.0, 0.0, 2.0), Bar(9.0, 8.0, 10.0)])
+    table = Table("", ("name", "value"), (("one", "1"), ("two", "9")), bars=pictured)
+    lines = text(table).splitlines()[2:]
+    assert [line[17:] for line in lines] == [drawn(bar, 12).rstrip() for bar in pictured]
 
 
 def test_bars_stand_in_text_of_eighty_columns_alone(evaluation):

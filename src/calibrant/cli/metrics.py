@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calibrant.cli import completion
+from calibrant.cli.terminal import width_of
 
 if TYPE_CHECKING:
     from calibrant.checks.own import Own
@@ -52,7 +53,8 @@ def command(
         tuple((one.name, one.title, ", ".join(sorted(one.tasks))) for one in OWN.values()),
         left=3,
     )
-    emit(f"{text(table)}\n\n{text(own)}\n\n`calibrant metrics NAME` tells more of one.")
+    width = width_of()
+    emit(f"{text(table, width)}\n\n{text(own, width)}\n\n`calibrant metrics NAME` tells more of one.")
 
 
 def _entries(name: str | None) -> str:
@@ -93,12 +95,12 @@ def _own_card(own: Own) -> str:
 
 
 def _lines(title: str, facts: dict[str, str], options: tuple[Option, ...]) -> str:
-    lines = [title]
+    lines, width = [title], width_of() - 2
     for key, fact in facts.items():
         if fact:
-            lines += textwrap.wrap(f"{key}: {fact}", 78, initial_indent="  ", subsequent_indent="      ")
+            lines += textwrap.wrap(f"{key}: {fact}", width, initial_indent="  ", subsequent_indent="      ")
     for option in options:
         allowed = f" ({option.allowed()})" if option.default != "" else ""
         said = f"{option.name}={option.default}  {option.help}{allowed}"
-        lines += textwrap.wrap(said, 78, initial_indent="  ", subsequent_indent="      ")
+        lines += textwrap.wrap(said, width, initial_indent="  ", subsequent_indent="      ")
     return "\n".join(lines)

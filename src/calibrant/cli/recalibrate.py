@@ -185,17 +185,18 @@ def _list() -> str:
     """Every method with what it is for and what it promises, then the options that methods have."""
     import textwrap
 
+    from calibrant.cli.terminal import width_of
     from calibrant.evaluation.rendering import Table, text
     from calibrant.recalibration.methods import METHODS, method_class
 
-    rows, lines = [], []
+    rows, lines, width = [], [], width_of()
     for name in METHODS:
         found = method_class(name)
         of = "both" if len(found.tasks) == 3 else "numbers" if "regression" in found.tasks else "classes"
         rows.append((name, found.title, of, "kept" if found.promises_accuracy else ""))
         known = [item for item in found.options_known() if item.name != "members"]
         said = "; ".join(f"{item.name}={item.default} ({item.help}: {item.allowed()})" for item in known)
-        lines += textwrap.wrap(f"{name}: {said}", 80, subsequent_indent="  ") if known else []
+        lines += textwrap.wrap(f"{name}: {said}", width, subsequent_indent="  ") if known else []
     table = Table("", ("method", "what it is", "of", "accuracy"), tuple(rows), left=4)
     every = "all: members=average (of several members their average, or each: average or each)"
-    return "\n".join([text(table), "", "Options, as in 'ets(loss=brier)':", every, *lines])
+    return "\n".join([text(table, width), "", "Options, as in 'ets(loss=brier)':", every, *lines])

@@ -58,10 +58,12 @@ class Table:
     """A bar a row, in text alone, where there is room."""
     short: tuple[tuple[str, ...], ...] = ()
     """The same rows in fewer signs, for a line with bars."""
+    pictures: int = -1
+    """The column of bars, once they are drawn."""
 
     def is_text(self, column: int) -> bool:
         """Whether a column is text, which begins at the left."""
-        return column < self.left or column == self.names
+        return column < self.left or column in (self.names, self.pictures)
 
 
 def text(table: Table, width: int = 80) -> str:
@@ -97,7 +99,8 @@ def _barred(table: Table, width: int) -> Table:
 def _with_bars(table: Table, cells: int, rows: tuple[tuple[str, ...], ...]) -> Table:
     pictures = [" " * cells if bar is None else drawn(bar, cells) for bar in table.bars]
     wider = tuple((*row, bar) for row, bar in zip(rows or table.rows, pictures, strict=True))
-    return replace(table, heads=(*table.heads, ""), rows=wider, bars=(), short=())
+    heads = (*table.heads, "")
+    return replace(table, heads=heads, rows=wider, bars=(), short=(), pictures=len(heads) - 1)
 
 
 def _natural(table: Table) -> int:

@@ -23,7 +23,7 @@ def check_verdict(result: Result, settings: Mapping[str, Any], others: tuple[Poi
     known = {key: how for key, how in found.items() if how != UNKNOWN}
     off = [key for key, how in known.items() if how != AS_EXPECTED]
     points = [*_count(result, known, off), *(_surprise(result, key, rule) for key in off[:SHOWN])]
-    points += [*_read(result), *_close(result)]
+    points += [*_close(result), *_read(result)]
     sure = [key for key in off if not result.checks[key].close]
     word = "surprised" if sure else "not settled" if off else "as expected" if known else "not judged"
     every = (*points, *others)

@@ -134,8 +134,9 @@ def gate_points(evaluation: Evaluation) -> list[Point]:
     if not gates:
         return []
     failed = [item for item in gates if not item.passed]
-    text = f"{len(gates) - len(failed)} of {len(gates)} gate{'s' * (len(gates) != 1)} passed"
+    text = "the gate passed" if len(gates) == 1 else f"all {len(gates)} gates passed"
     if failed:
+        text = f"{len(gates) - len(failed)} of {len(gates)} gate{'s' * (len(gates) != 1)} passed"
         text += f"; failed: {', '.join(plain(item.gate, 60) for item in failed)}"
     unsure = sum(item.passed and item.undecided for item in gates)
     text += f", {unsure} of them without being sure" if unsure else ""
