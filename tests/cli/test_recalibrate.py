@@ -39,7 +39,7 @@ def test_fit_apply_and_write(run_here, files):
     made = load(files / "map.json")
     expected = made.transform(cal.read(files / "test.npz")).scores
     np.testing.assert_array_equal(cal.read(files / "out.npz").scores, expected)
-    assert "What the recalibration gained" in (files / "r.html").read_text()
+    assert '<section id="recalibration"' in (files / "r.html").read_text()
     again = run_here("recalibrate", "--map", files / "map.json", "--apply", files / "test.npz", "--json", "-")
     assert json.loads(again.out)["improvement"]["gains"] == data["improvement"]["gains"]
 

@@ -12,7 +12,8 @@ from calibrant.comparison.records import MeanEquivalent
 from calibrant.errors import UsageError
 from calibrant.evaluation.comparison_words import comparison_legend
 from calibrant.evaluation.result import Evaluation
-from calibrant.evaluation.tables import remarks, tables
+from calibrant.evaluation.tables import tables
+from calibrant.evaluation.verdict import verdict
 
 N, C = 400, 4
 RNG = np.random.default_rng(8)
@@ -42,7 +43,7 @@ def test_flips_of_several_data_sets_stand_with_each(two):
     for name, models in halves(two).items():
         alone = cal.rank_flips(models)
         assert found.flips_by[name] == alone
-        assert f"{name}: {alone.reading()}" in remarks(found)
+        assert f"{name}: {alone.reading()}" in [point.text for point in verdict(found).points]
         assert f"{name} · {alone.table().title}" in [table.title for table in tables(found)]
         assert found.to_json()["comparison"]["datasets"][name]["flips"] == alone.to_json()
     again = Evaluation.from_json(json.loads(found.dumps()))

@@ -81,7 +81,6 @@ def config() -> dict[str, Any]:
     }  # fmt: skip
     return {
         "background": None,
-        "mark": {"aria": False},  # a chart is told as a whole, and its numbers stand in the table beside it
         "font": "system-ui, sans-serif",
         "view": {"stroke": LINE},
         "axis": axis,
