@@ -71,16 +71,18 @@ def shifted(path: Path) -> Path | None:
 
 
 def regression(path: Path) -> Path | None:
-    """Bagged networks on the progression of diabetes."""
+    """Bagged networks that predict the progression of diabetes from the body-mass index."""
     from sklearn.datasets import load_diabetes
 
-    data = load_diabetes()
-    mean, spread, y, test = _bagged(data.data, data.target)
-    columns = {"bmi": data.data[test, 2], "age": data.data[test, 0]}
+    data = load_diabetes(scaled=False)
+    names = list(data.feature_names)
+    bmi, age = (data.data[:, names.index(name)] for name in ("bmi", "age"))
+    mean, spread, y, test = _bagged(bmi[:, None], data.target)
+    columns = {"bmi": bmi[test], "age": age[test]}
     predictions = cal.Regression.from_gaussian(mean, spread, y, columns=columns, ids=test)
     predictions = predictions.named("progression of diabetes")
     found = [cal.evaluate(predictions, by=("bmi:4", "age:4"), along="bmi"), cal.check(predictions)]
-    return cal.report(found, path, title="A regression model: progression of diabetes, ten bagged networks")
+    return cal.report(found, path, title="A regression model: progression of diabetes by body-mass index, ten networks")
 
 
 def _bagged(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -95,7 +97,9 @@ def _bagged(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
     means, spreads = [], []
     for seed in range(10):
         rows = rng.choice(train, len(train))
-        network = MLPRegressor((16,), alpha=1.0, max_iter=3000, learning_rate_init=0.01, random_state=seed)
+        network = MLPRegressor(
+            hidden_layer_sizes=(32,), alpha=1e-2, max_iter=5000, learning_rate_init=0.01, random_state=seed
+        )
         fitted = make_pipeline(StandardScaler(), network).fit(x[rows], y[rows])
         left = np.setdiff1d(train, rows)
         means.append(fitted.predict(x[test]))
