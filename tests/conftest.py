@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -13,6 +14,10 @@ import calibrant
 
 # Two workers, and the small matrices of tests: threads of BLAS and PyTorch would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# How long an example takes depends on what else the machine does: no test fails for that.
+hypothesis.settings.register_profile("calibrant", deadline=None)
+hypothesis.settings.load_profile("calibrant")
 
 ENTRY = "from calibrant.cli.main import run; run()"
 

@@ -181,9 +181,9 @@ shares = st.one_of(st.just(NAN), st.floats(0, 1))
 
 @st.composite
 def ends(draw):
-    """Both ends of an interval, infinite ones too, or none."""
+    """Both ends of an interval, or none; the lower may be −∞ and the upper ∞, and not the other way round."""
     low, high = sorted((draw(numbers), draw(numbers)), key=lambda x: (math.isnan(x), x))
-    return (NAN, NAN) if math.isnan(high) else (low, high)
+    return (NAN, NAN) if math.isnan(high) or low == math.inf or high == -math.inf else (low, high)
 
 
 @st.composite
@@ -194,7 +194,10 @@ def rankings(draw, model):
 
 @st.composite
 def pairs(draw, score="nll", first="new", second="old"):
-    return Pair(score, first, second, draw(numbers), *draw(ends()), 0.95, draw(shares), draw(shares), draw(shares), 9)
+    """Two models; where there is an interval, the difference lies in it."""
+    difference, (low, high) = draw(numbers), draw(ends())
+    low, high = (min(low, difference), max(high, difference)) if math.isfinite(difference) else (low, high)
+    return Pair(score, first, second, difference, low, high, 0.95, draw(shares), draw(shares), draw(shares), 9)
 
 
 @given(pairs(), st.sampled_from(["nll", "cll"]), st.floats(0, 3))
