@@ -146,7 +146,7 @@ def test_quantiles_give_what_they_can_and_say_why_not_the_rest():
         "of regressions it is known for one Gaussian a row": {"skce"},
     }
     assert result.skipped == {spec: reason for reason, specs in reasons.items() for spec in specs}
-    assert set(result.curves) == {"calibration", "central_coverage"}
+    assert set(result.curves) == {"calibration", "central_coverage", "width"}
 
 
 @pytest.mark.parametrize(
