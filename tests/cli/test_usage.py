@@ -1,6 +1,7 @@
 """The outside of the program: what typer refuses, help and version, where results go."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -21,6 +22,10 @@ TYPOS = {
     "too-many-arguments": (["demo", "now"], ["now", "calibrant demo --help"]),
     "markup-and-escapes": (["\x1b[31m[/nope]"], ["[31m[/nope]"]),
 }
+COMMANDS = (
+    "evaluate", "check", "compare", "recalibrate", "conformal", "detect", "gate", "monitor", "describe", "report",
+    "metrics", "demo",
+)  # fmt: skip
 NO_NUMBA = "import atexit, sys; atexit.register(lambda: print('numba' in sys.modules, file=sys.stderr))"
 
 
@@ -35,6 +40,18 @@ def test_every_command_has_help(command, run_here):
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("Usage: ")
     assert f"calibrant {command}" in ran.out.splitlines()[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_what_is_to_be_given_in_words_and_not_in_types(command, run_here):
+    ran = run_here(command, "--help")
+    assert not re.search(r"<(str|int|float|list|bool)|TEXT|INTEGER|\[\[", ran.out.replace("--title TEXT", ""))
+
+
+def test_the_list_of_commands_is_not_cut_short(run_here):
+    listed = run_here("--help").out.partition("Commands:")[2]
+    assert "..." not in listed
+    assert re.findall(r"^  (\w+)  +[A-Z].*\.$", listed, re.MULTILINE) == list(COMMANDS)
 
 
 def test_help_does_not_load_the_compiler(run_cli):

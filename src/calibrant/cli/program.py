@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from calibrant.cli.terminal import carried
 from calibrant.errors import CalibrantError, UsageError, did_you_mean, plain, show
@@ -20,6 +20,26 @@ from calibrant.errors import CalibrantError, UsageError, did_you_mean, plain, sh
 KINDS = {"int": "a whole number", "integer": "a whole number", "float": "a number", "number": "a number"}
 """How a message names what an option takes, by what Typer calls it."""
 INTERRUPTED = 130
+TAKEN = {
+    "metrics": "METRICS", "statistics": "STATISTICS", "scores": "SCORES", "score": "SCORE", "rank_by": "SCORE",
+    "by": "COLUMN", "units": "COLUMN", "along": "COLUMN", "fit": "FILE", "apply": "FILE", "method": "METHOD",
+    "candidates": "METHODS", "baseline": "NAME", "pool": "NAME", "of": "CLASS", "out": "FOLDER", "title": "TEXT",
+    "form": "FORM", "forms": "FORMS", "members": "HOW", "rule": "RULE", "over": "HOW", "temperature": "ROWS",
+    "level": "SHARE", "alpha": "SHARE", "penalty": "NUMBER",
+}  # fmt: skip
+"""What the help says that an option takes, where the option itself does not; a whole number where nothing does."""
+
+
+class Command(TyperCommand):
+    """A command whose help says in words what is to be given, and not as a type of Python."""
+
+    def __init__(self, *args: Any, **known: Any) -> None:
+        super().__init__(*args, **known)
+        for parameter in self.params:
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = lambda ctx: None  # type: ignore[attr-defined]
+            elif parameter.metavar is None and not getattr(parameter, "is_flag", False):
+                parameter.metavar = TAKEN.get(str(parameter.name), "N")
 
 
 class Program(TyperGroup):
