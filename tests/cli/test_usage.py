@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ TYPOS = {
     "number-behind-equals": (["evaluate", "a.npz", "--level=much"], ["--level: expected a number", "'much'"]),
     "option-without-a-value": (["evaluate", "a.npz", "--seed"], ["--seed", "a value"]),
     "too-many-arguments": (["demo", "now"], ["now", "calibrant demo --help"]),
+    "file-where-options-name-files": (["recalibrate", "a.npz"], ["a.npz", "--fit FILE", "recalibrate --help"]),
     "markup-and-escapes": (["\x1b[31m[/nope]"], ["[31m[/nope]"]),
 }
 COMMANDS = (
@@ -142,6 +144,16 @@ def test_demo_writes_a_result_and_a_page(tmp_path, run_here):
     stored = json.loads((tmp_path / "demo" / "evaluation.json").read_text())
     assert len(stored["results"]) == 4
     assert "<svg" in (tmp_path / "demo" / "report.html").read_text()
+
+
+def test_demo_without_the_libraries_of_charts_judges_and_says_what_is_missing(tmp_path, run_here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    ran = run_here("demo", "--out", tmp_path / "demo")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("Do 20 networks know")
+    assert ran.out.endswith("altair is not installed; run `pip install 'calibrant[report]'`\n")
+    assert (tmp_path / "demo" / "comparison.json").exists()
+    assert not (tmp_path / "demo" / "report.html").exists()
 
 
 def test_demo_refuses_a_folder_that_cannot_be_made(tmp_path, run_here, expect_refusal):

@@ -113,6 +113,7 @@ def _usage(error: Any, given: list[str]) -> UsageError:
     if kind == "BadParameter":
         return _bad_value(error, given, see)
     came = plain(error.format_message()).rstrip(".")
+    see = f"{_by_options(ctx)}{see}" if "extra argument" in came else see
     return UsageError(command, expected="options and arguments that it has", came=came[:1].lower() + came[1:], do=see)
 
 
@@ -123,6 +124,15 @@ def _brief(do: str, see: str) -> str:
 
 def _options(ctx: Any) -> Sequence[str]:
     return [name for parameter in ctx.command.params for name in getattr(parameter, "opts", ()) if name.startswith("-")]
+
+
+def _by_options(ctx: Any) -> str:
+    """Where a command takes its files by options alone, which these are."""
+    parameters = () if ctx is None else ctx.command.params
+    files = [max(item.opts, key=len) for item in parameters if getattr(item, "metavar", None) == "FILE"]
+    if not files or any(item.param_type_name == "argument" for item in parameters):
+        return ""
+    return f"name files by options, such as {files[0]} FILE; "
 
 
 def _named(parameter: Any) -> str:
