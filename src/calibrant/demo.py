@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from calibrant.errors import WriteError, plain
+from calibrant.errors import MissingExtra, WriteError, plain
 from calibrant.evaluation.check import check
 from calibrant.evaluation.compare import compare
 from calibrant.evaluation.detect import detect
@@ -23,6 +23,7 @@ TITLE = "Calibrant demo: 20 networks on handwritten digits"
 SINGLE, CLEAN, SHIFTED, GLYPHS = (
     "one network, clean digits", "ensemble, clean digits", "ensemble, shifted digits", "ensemble, no digits",
 )  # fmt: skip
+AMONG = "ensemble, no digits among digits"
 
 
 def demo_path(name: str) -> Path:
@@ -31,8 +32,10 @@ def demo_path(name: str) -> Path:
 
 
 def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluation | Recalibration], list[Path]]:
-    """Judge the test digits, their shifted copies and the glyphs; check, detect, mend, compare; write all."""
-    check_ready()
+    """Judge the test digits, their shifted copies and the glyphs; check, detect, mend, compare; write all.
+
+    Where the extra `report` is not installed there is no page among the files.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -46,7 +49,7 @@ def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluati
     clean, shifted, glyphs = (read(demo_path(name)) for name in ("test", "shifted", "glyphs"))
     checks = check({CLEAN: clean, SHIFTED: shifted}, progress=progress)
     passed = check(shifted.named(SHIFTED), shift=True, progress=progress)
-    detected = detect(clean, glyphs, "mutual_information", progress=progress)
+    detected = detect(clean.named(CLEAN), glyphs.named(AMONG), "mutual_information", progress=progress)
     held_out = read(demo_path("validation")).named("clean digits, held out")
     mended = recalibrate(held_out, shifted.named(SHIFTED), units="ids", progress=progress)
     compared = compare(_models(shifted), units="ids", shift=True, clean=_models(held_out), progress=progress)
@@ -59,8 +62,18 @@ def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluati
         "comparison": compared,
     }
     files = [item.save(out / f"{name}.json") for name, item in found.items()]
-    files.append(report(found.values(), out / "report.html", title=TITLE))
+    if not lacking():
+        files.append(report(found.values(), out / "report.html", title=TITLE))
     return [evaluation, checks, detected, mended, compared], files
+
+
+def lacking() -> str:
+    """What is missing for charts and how to come by it, or nothing."""
+    try:
+        check_ready()
+    except MissingExtra as error:
+        return f"{error.came}; {error.do}"
+    return ""
 
 
 def _judged(progress: Progress | None) -> Evaluation:

@@ -121,3 +121,7 @@ def test_other_commands_write_the_same_page(files, run_here, tmp_path):
     assert done.code == 0, done.err
     run_here("report", tmp_path / "e.json", "-o", tmp_path / "r.html")
     assert (tmp_path / "e.html").read_bytes() == (tmp_path / "r.html").read_bytes()
+
+
+def test_a_stored_evaluation_that_is_not_there_is_told_from_a_damaged_one(files, run_here):
+    refused(run_here("report", files / "stored" / "aa.json"), "expected an existing file", "did you mean 'a.json'?")

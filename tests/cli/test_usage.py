@@ -1,6 +1,8 @@
 """The outside of the program: what typer refuses, help and version, where results go."""
 
 import json
+import re
+import sys
 
 import numpy as np
 import pytest
@@ -19,8 +21,13 @@ TYPOS = {
     "number-behind-equals": (["evaluate", "a.npz", "--level=much"], ["--level: expected a number", "'much'"]),
     "option-without-a-value": (["evaluate", "a.npz", "--seed"], ["--seed", "a value"]),
     "too-many-arguments": (["demo", "now"], ["now", "calibrant demo --help"]),
+    "file-where-options-name-files": (["recalibrate", "a.npz"], ["a.npz", "--fit FILE", "recalibrate --help"]),
     "markup-and-escapes": (["\x1b[31m[/nope]"], ["[31m[/nope]"]),
 }
+COMMANDS = (
+    "evaluate", "check", "compare", "recalibrate", "conformal", "detect", "gate", "monitor", "describe", "report",
+    "metrics", "demo",
+)  # fmt: skip
 NO_NUMBA = "import atexit, sys; atexit.register(lambda: print('numba' in sys.modules, file=sys.stderr))"
 
 
@@ -35,6 +42,18 @@ def test_every_command_has_help(command, run_here):
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("Usage: ")
     assert f"calibrant {command}" in ran.out.splitlines()[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_what_is_to_be_given_in_words_and_not_in_types(command, run_here):
+    ran = run_here(command, "--help")
+    assert not re.search(r"<(str|int|float|list|bool)|TEXT|INTEGER|\[\[", ran.out.replace("--title TEXT", ""))
+
+
+def test_the_list_of_commands_is_not_cut_short(run_here):
+    listed = run_here("--help").out.partition("Commands:")[2]
+    assert "..." not in listed
+    assert re.findall(r"^  (\w+)  +[A-Z].*\.$", listed, re.MULTILINE) == list(COMMANDS)
 
 
 def test_help_does_not_load_the_compiler(run_cli):
@@ -125,6 +144,16 @@ def test_demo_writes_a_result_and_a_page(tmp_path, run_here):
     stored = json.loads((tmp_path / "demo" / "evaluation.json").read_text())
     assert len(stored["results"]) == 4
     assert "<svg" in (tmp_path / "demo" / "report.html").read_text()
+
+
+def test_demo_without_the_libraries_of_charts_judges_and_says_what_is_missing(tmp_path, run_here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    ran = run_here("demo", "--out", tmp_path / "demo")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("Do 20 networks know")
+    assert ran.out.endswith("altair is not installed; run `pip install 'calibrant[report]'`\n")
+    assert (tmp_path / "demo" / "comparison.json").exists()
+    assert not (tmp_path / "demo" / "report.html").exists()
 
 
 def test_demo_refuses_a_folder_that_cannot_be_made(tmp_path, run_here, expect_refusal):

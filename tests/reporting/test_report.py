@@ -7,12 +7,14 @@ import csv
 import io
 import json
 import re
+from html import escape
 from xml.etree import ElementTree
 
 import pytest
 
 import calibrant as cal
 from calibrant.errors import MissingExtra, UsageError, WriteError
+from calibrant.evaluation.verdict import verdict
 from calibrant.reporting.document import Document, Section, figures_of, rounded, slug
 from calibrant.reporting.figures import FORMS, svg, write_figures
 from calibrant.reporting.figures import csv as figure_csv
@@ -195,3 +197,15 @@ def test_notebooks_show_tables_and_charts(made, kind):
     assert "<table>" in shown
     assert shown.count("<svg") >= 1
     assert "<script" not in shown
+
+
+def test_a_page_of_one_input_bears_its_name(demo):
+    (one, two) = (cal.evaluate(cal.read(demo["test"])[:40].named(n), "accuracy", resamples=20) for n in ("<a>", "b"))
+    assert document_of([one]).title == "Calibrant report: <a>"
+    assert document_of([one, two]).title == "Calibrant report"
+    assert document_of([one], "Mine").title == "Mine"
+
+
+def test_a_notebook_has_the_verdict_first(made):
+    shown = made.judged._repr_html_()
+    assert 0 <= shown.index(escape(verdict(made.judged).headline)) < shown.index("<table>")

@@ -72,6 +72,16 @@ def test_metrics_before_and_after_are_those_of_the_results(mended):
         assert second["at"] == pytest.approx(after.metrics[spec].value / before.metrics[spec].value)
 
 
+def test_a_band_is_spoken_of_where_there_is_one(mended):
+    assert "Shaded" in figures(of(mended))["reliability"].caption
+    bare = [replace(r, curves={k: without_band(c) for k, c in r.curves.items()}) for r in mended.results]
+    assert "Shaded" not in figures(of(replace(mended, results=tuple(bare))))["reliability"].caption
+
+
+def without_band(curve):
+    return {name: values for name, values in curve.items() if not name.startswith("band")}
+
+
 def test_reliability_of_both_lies_over_each_other(mended):
     figure = figures(of(mended))["reliability"]
     before, after = (result.curves["reliability(bins=10,binning=mass)"] for result in mended.results)

@@ -55,7 +55,7 @@ def test_every_bar_has_its_band_and_there_is_a_line_at_their_even_height(evaluat
 
 def test_numbers_stand_beside_the_curves(evaluated):
     (shown,) = blocks(of(evaluated), Shown)
-    assert {row[0]: row[1] for row in shown.table.rows} == {
+    assert {row[0]: row[2] for row in shown.table.rows} == {
         name + " ↓" * (name == "mace"): number(evaluated[name].value) for name in ("picp", "width", "sharpness", "mace")
     }
 

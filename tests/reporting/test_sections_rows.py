@@ -51,7 +51,7 @@ def shown_rows(evaluation):
 def test_classes_have_their_most_probable_classes_and_columns(evaluation):
     block, _ = shown_rows(having(evaluation, CLASSES))
     titles = dict(block.heads)
-    assert block.rows[1]["top"] == "dog 0.93, cat 0.03"
+    assert block.rows[1]["top"] == "dog: 0.93, cat: 0.03"
     known = [block.rows[1][key] for key in ("row", "id", "loss", "label", "predicted")]
     assert known == [2, "patient 4711", 3.5, "cat", "dog"]
     assert (titles["column0"], titles["column1"]) == ("age", "a|b")
@@ -138,8 +138,8 @@ def test_each_pitfall_stands_once_with_its_reference(evaluation):
     section = pitfalls.section(gather([one, two]))
     (points,) = section.blocks
     assert points.items == (
-        ("warn", "too-small", "too few rows. Card et al. (2020)"),
-        ("warn", "too-small", "too few units."),
+        ("warn", "A test set too small to tell", "too few rows. Card et al. (2020)"),
+        ("warn", "A test set too small to tell", "too few units."),
     )
     assert section.title == "Pitfalls"
 

@@ -47,7 +47,7 @@ def test_each_series_is_a_line_of_its_own_with_a_legend(evaluated):
 
 def test_numbers_stand_beside_the_curves(evaluated):
     (shown,) = blocks(of(evaluated), Shown)
-    values = {row[0]: row[1] for row in shown.table.rows}
+    values = {row[0]: row[2] for row in shown.table.rows}
     assert values == {f"{name} ↓": number(evaluated[name].value) for name in ("aurc", "e_aurc", "aac")}
 
 

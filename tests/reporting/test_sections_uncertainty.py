@@ -60,7 +60,7 @@ def test_means_stand_in_a_table_with_their_intervals(evaluated):
     for name in ("entropy", "expected_entropy", "mutual_information", "variation_ratio"):
         (row,) = (row for row in shown.table.rows if row[0] == name)
         e = evaluated[name]
-        assert row[1:3] == (number(e.value), span(e.low, e.high))
+        assert row[2:4] == (number(e.value), span(e.low, e.high))
 
 
 def test_lines_are_those_of_accuracy_versus_uncertainty(evaluated):

@@ -27,7 +27,7 @@ def command(
     """Judge 20 small networks on handwritten digits: clean, rotated and noised, and on glyphs that are no digits."""
     from calibrant.cli.output import emit
     from calibrant.cli.terminal import painted, progress_bar, shows_colours, width_of
-    from calibrant.demo import run_demo
+    from calibrant.demo import lacking, run_demo
     from calibrant.evaluation.result import Evaluation
 
     with progress_bar(quiet) as progress:
@@ -35,7 +35,9 @@ def command(
     if quiet:
         return
     evaluations = [item if isinstance(item, Evaluation) else item.evaluation for item in found]
-    written: list[Line] = [((f"written: {file}", ""),) for file in files]
+    lacks = lacking()
+    last = f"no page with charts: {lacks}" if lacks else f"open {files[-1]} in a browser for the charts"
+    written: list[Line] = [((line, ""),) for line in [*(f"written: {file}" for file in files), last]]
     emit(painted([*_told(evaluations, width_of()), *written], shows_colours()))
 
 

@@ -92,7 +92,7 @@ Hash = Annotated[
 JsonPath = Annotated[
     str | None, typer.Option("--json", help="Write the evaluation as JSON; '-' prints it.", metavar="OUT|-")
 ]
-HtmlPath = Annotated[str | None, typer.Option("--html", help="Write a page.", metavar="OUT")]
+HtmlPath = Annotated[str | None, typer.Option("--html", help="Write a report: one HTML page.", metavar="OUT")]
 Format = Annotated[
     str, typer.Option("--format", help="table, json, csv, markdown or latex.", autocompletion=completion.formats)
 ]

@@ -19,7 +19,7 @@ from calibrant.cli import (
     recalibrate,
     report,
 )
-from calibrant.cli.program import Program
+from calibrant.cli.program import Command, Program
 
 app = typer.Typer(
     name="calibrant",
@@ -30,18 +30,24 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("evaluate")(evaluate.command)
-app.command("check")(check.command)
-app.command("compare")(compare.command)
-app.command("recalibrate")(recalibrate.command)
-app.command("conformal")(conformal.command)
-app.command("detect")(detect.command)
-app.command("gate")(gate.command)
-app.command("monitor")(monitor.command)
-app.command("describe")(describe.command)
-app.command("report")(report.command)
-app.command("metrics")(metrics.command)
-app.command("demo")(demo.command)
+BRIEFLY = {
+    evaluate: "Judge predictions: every metric, with its interval.",
+    check: "Ask whether what was observed is what the model expects.",
+    compare: "Rank models on the same rows, and test their differences.",
+    recalibrate: "Mend probabilities, and say what was gained.",
+    conformal: "Give sets or intervals that hold the truth as often as asked.",
+    detect: "Judge how well a score tells rows from outside.",
+    gate: "Judge a stored evaluation by gates: exit code 1 if one fails.",
+    monitor: "Test whether a model in use is still calibrated.",
+    describe: "Say what a prediction file holds; begin here.",
+    report: "Make one HTML page of words, charts and tables.",
+    metrics: "List the metrics, or say what one means.",
+    demo: "Judge 20 small networks on handwritten digits.",
+}
+"""The commands, each with what the list of them says of it."""
+
+for _module, _brief in BRIEFLY.items():
+    app.command(_module.__name__.rpartition(".")[2], cls=Command, short_help=_brief)(_module.command)
 
 
 def _version(wanted: bool) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(help="A metric; all are listed without.", metavar="[NAME]", autocompletion=completion.metric),
+        typer.Argument(help="A metric; all are listed without.", metavar="NAME", autocompletion=completion.metric),
     ] = None,
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Print its references, or those of all, as BibTeX.")] = False,
 ) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from calibrant.cli.terminal import carried
 from calibrant.errors import CalibrantError, UsageError, did_you_mean, plain, show
@@ -20,6 +20,26 @@ from calibrant.errors import CalibrantError, UsageError, did_you_mean, plain, sh
 KINDS = {"int": "a whole number", "integer": "a whole number", "float": "a number", "number": "a number"}
 """How a message names what an option takes, by what Typer calls it."""
 INTERRUPTED = 130
+TAKEN = {
+    "metrics": "METRICS", "statistics": "STATISTICS", "scores": "SCORES", "score": "SCORE", "rank_by": "SCORE",
+    "by": "COLUMN", "units": "COLUMN", "along": "COLUMN", "fit": "FILE", "apply": "FILE", "method": "METHOD",
+    "candidates": "METHODS", "baseline": "NAME", "pool": "NAME", "of": "CLASS", "out": "FOLDER", "title": "TEXT",
+    "form": "FORM", "forms": "FORMS", "members": "HOW", "rule": "RULE", "over": "HOW", "temperature": "ROWS",
+    "level": "SHARE", "alpha": "SHARE", "penalty": "NUMBER",
+}  # fmt: skip
+"""What the help says that an option takes, where the option itself does not; a whole number where nothing does."""
+
+
+class Command(TyperCommand):
+    """A command whose help says in words what is to be given, and not as a type of Python."""
+
+    def __init__(self, *args: Any, **known: Any) -> None:
+        super().__init__(*args, **known)
+        for parameter in self.params:
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = lambda ctx: None  # type: ignore[attr-defined]
+            elif parameter.metavar is None and not getattr(parameter, "is_flag", False):
+                parameter.metavar = TAKEN.get(str(parameter.name), "N")
 
 
 class Program(TyperGroup):
@@ -93,6 +113,7 @@ def _usage(error: Any, given: list[str]) -> UsageError:
     if kind == "BadParameter":
         return _bad_value(error, given, see)
     came = plain(error.format_message()).rstrip(".")
+    see = f"{_by_options(ctx)}{see}" if "extra argument" in came else see
     return UsageError(command, expected="options and arguments that it has", came=came[:1].lower() + came[1:], do=see)
 
 
@@ -103,6 +124,15 @@ def _brief(do: str, see: str) -> str:
 
 def _options(ctx: Any) -> Sequence[str]:
     return [name for parameter in ctx.command.params for name in getattr(parameter, "opts", ()) if name.startswith("-")]
+
+
+def _by_options(ctx: Any) -> str:
+    """Where a command takes its files by options alone, which these are."""
+    parameters = () if ctx is None else ctx.command.params
+    files = [max(item.opts, key=len) for item in parameters if getattr(item, "metavar", None) == "FILE"]
+    if not files or any(item.param_type_name == "argument" for item in parameters):
+        return ""
+    return f"name files by options, such as {files[0]} FILE; "
 
 
 def _named(parameter: Any) -> str:

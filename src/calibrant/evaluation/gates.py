@@ -18,7 +18,7 @@ from calibrant.evaluation.gate_hints import usual
 from calibrant.evaluation.gate_measured import Finding
 from calibrant.evaluation.gate_records import FAIL_ON, REQUIRE, GateResult, Gates
 from calibrant.evaluation.result import Evaluation
-from calibrant.predictions.files.shards import SUFFIXES
+from calibrant.predictions.files.shards import EXISTING, SUFFIXES, near
 
 MOST_TOLD = 3
 """Inputs that a reason tells of."""
@@ -98,11 +98,13 @@ def gate(
 
 
 def load_evaluation(path: str | Path) -> Evaluation:
-    """A stored evaluation; a file of predictions is told from one that is damaged."""
+    """A stored evaluation; a path that leads nowhere and a file of predictions are told from one that is damaged."""
     try:
         return Evaluation.load(path)
     except FileError as error:
         cause = error.__cause__
+        if isinstance(cause, FileNotFoundError):
+            raise FileError(str(path), expected=EXISTING, came="there is none", do=near(Path(path))) from cause
         came = "it is no text" if isinstance(cause, UnicodeDecodeError) else ""
         if isinstance(cause, KeyError | TypeError):
             came = "it holds something else"

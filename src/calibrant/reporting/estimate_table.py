@@ -19,13 +19,13 @@ def estimates(found: Found | None, names: Iterable[str], title: str) -> list[Blo
     known = found.result.metrics
     specs = [spec for name in names for spec in known if spec.partition("(")[0] == name]
     nulls = any(math.isfinite(known[spec].null_high) for spec in specs)
-    heads = ("metric", "value", _percent(found), *(("if calibrated",) if nulls else ()), "what it is")
+    heads = ("metric", "what it is", "value", _percent(found), *(("if calibrated",) if nulls else ()))
     rows = []
     for spec in specs:
         e = known[spec]
-        row = (called(spec), number(e.value), span(e.low, e.high))
-        rows.append((*row, *((span(e.null_low, e.null_high),) if nulls else ()), titled(spec)))
-    return [Shown(Table(title, heads, tuple(rows)))] if rows else []
+        row = (called(spec), titled(spec), number(e.value), span(e.low, e.high))
+        rows.append((*row, *((span(e.null_low, e.null_high),) if nulls else ())))
+    return [Shown(Table(title, heads, tuple(rows), left=2))] if rows else []
 
 
 def _percent(found: Found) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from calibrant.errors import UsageError
+from calibrant.errors import UsageError, plain
 from calibrant.evaluation.gates import load_evaluation
 from calibrant.evaluation.result import Evaluation
 from calibrant.predictions.files.writing import atomic_write
@@ -14,7 +14,7 @@ from calibrant.reporting.bundle import converter
 from calibrant.reporting.charting import altair
 from calibrant.reporting.document import Document
 from calibrant.reporting.figures import FORMS, check_forms, write_figures
-from calibrant.reporting.gathering import gather
+from calibrant.reporting.gathering import Gathered, gather
 from calibrant.reporting.page import html_page
 from calibrant.reporting.sections import sections
 from calibrant.reporting.sections.verdict import headline
@@ -61,13 +61,19 @@ def document_of(evaluations: Iterable[Evaluation], title: str | None = None, *, 
     versions = dict.fromkeys(evaluation.version for evaluation in gathered.evaluations)
     said, tone = headline(gathered)
     return Document(
-        TITLE if title is None else title,
+        _title(gathered) if title is None else title,
         sections(gathered),
         tuple(subject.name for subject in gathered.subjects),
         said,
         tone,
         {"version": ", ".join(versions)},
     )
+
+
+def _title(gathered: Gathered) -> str:
+    """What stands above a page without a title: whose it is, where it is of one input."""
+    names = [plain(subject.name, 80) for subject in gathered.subjects]
+    return f"{TITLE}: {names[0]}" if len(names) == 1 and names[0].strip() else TITLE
 
 
 def evaluations_of(given: Any) -> list[Evaluation]:

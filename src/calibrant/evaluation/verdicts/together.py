@@ -43,13 +43,14 @@ def _temperatures(evaluation: Evaluation) -> list[Point]:
         return []
     high = [name for name, t in found.items() if t > 1.0 + NEAR_ONE]
     low = [name for name, t in found.items() if t < 1.0 - NEAR_ONE]
-    ends = f"{min(found.values()):.2f} to {max(found.values()):.2f}"
+    low_end, high_end = f"{min(found.values()):.2f}", f"{max(found.values()):.2f}"
+    ends = f"temperatures of {low_end} to {high_end}" if len(found) > 1 else f"a temperature of {high_end}"
+    said = {1: "the model is", 2: "both models are"}.get(len(found), f"all {len(found)} models are")
     if len(high) == len(found):
-        said = {1: "the model is", 2: "both models are"}.get(len(found), f"all {len(found)} models are")
-        return [Point("warn", "temperature", f"{said} too sure, with temperatures of {ends}")]
+        return [Point("warn", "temperature", f"{said} too sure, with {ends}")]
     if not high and not low:
-        return [Point("good", "temperature", f"temperatures of {ends} hardly change the models")]
-    text = f"temperatures of {ends}: {len(high)} of {len(found)} models are too sure, {len(low)} not sure enough"
+        return [Point("good", "temperature", f"with {ends}, {said} hardly changed")]
+    text = f"{ends}: {len(high)} of {len(found)} models are too sure, {len(low)} not sure enough"
     return [Point("neutral", "temperature", text)]
 
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import FileError, ShapeError, show
+from calibrant.errors import FileError, ShapeError, plain, show
 from calibrant.predictions import Classification, InMemory, Judged, Regression
 from calibrant.predictions.base import RESERVED, Note
 from calibrant.predictions.files.axes import CONSTANTS, row_axis
 from calibrant.predictions.files.npy import memory_limit
 from calibrant.predictions.files.shards import ARROW, TEXT
 from calibrant.predictions.files.stores import Store
+from calibrant.predictions.files.suggesting import outcome_among, suggested
 from calibrant.predictions.files.tables import SCORE_KEYS
 
 COMPANIONS = {
@@ -81,14 +82,24 @@ class Plan:
         return cls(path, family, main, n, known, columns, ignored, shapes, full)
 
     def notes(self) -> list[Note]:
-        """What fits nothing, said once."""
+        """What fits nothing, and a column that probably holds what came true, said once."""
+        out = [] if not self.overlooked else [Note("no-outcomes", f"{self.path.name}: {self.overlooked}")]
         if not self.ignored:
-            return []
+            return out
         strange = [text for key, text in self.ignored.items() if key in RESERVED]
         misfits = [text for key, text in self.ignored.items() if key not in RESERVED]
         said = [f"{', '.join(misfits)} fit no key and not the {self.n} rows"] * bool(misfits)
         said += [f"{', '.join(strange)} go with other kinds of predictions than {self.main[0]}"] * bool(strange)
-        return [Note("ignored-arrays", f"{self.path.name}: {'; '.join(said)}, and were ignored")]
+        return [*out, Note("ignored-arrays", f"{self.path.name}: {'; '.join(said)}, and were ignored")]
+
+    @property
+    def overlooked(self) -> str:
+        """Where nothing came true: a column that is probably meant, under another name than ours, and how to say so."""
+        wanted = {"classification": "labels", "judged": "correct"}.get(self.family, "y")
+        column = None if {wanted, "label_probs"} & {*self.known} else outcome_among(self.columns)
+        if column is None:
+            return ""
+        return f"there is no {show(wanted)}; if {show(column)} holds it, read it as FILE::{wanted}={plain(column)}"
 
     def by_row(self) -> list[str]:
         """The arrays that have rows, in order."""
@@ -193,9 +204,14 @@ def _undecided(store: Store, path: Path, found: list[str]) -> FileError:
     if found:
         return FileError(str(path), expected=WANTED, came=f"it has {', '.join(found)}", do="remove all but one")
     if path.suffix.lower() in (*TEXT, *ARROW):
+        likely = suggested(store)
         hint = (
-            "name the columns: --labels COL with --probs 'p_*' or --prob COL, or --confidence COL --correct COL, "
-            "or --y COL with --mean COL --std COL, --samples 's_*' or --quantiles 'q_*'"
+            f"name the columns, perhaps {likely}"
+            if likely
+            else (
+                "name the columns: --labels COL with --probs 'p_*' or --prob COL, or --confidence COL --correct COL, "
+                "or --y COL with --mean COL --std COL, --samples 's_*' or --quantiles 'q_*'"
+            )
         )
         return _lacks(path, WANTED, store, hint)
     return _lacks(path, WANTED, store, "rename on the way in: FILE::logits=NAME,labels=NAME")

@@ -25,6 +25,7 @@ T = TypeVar("T")
 TEXT = (".csv", ".jsonl")
 ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 SUFFIXES = (".npz", ".safetensors", *ARROW, *TEXT)
+EXISTING = "an existing file"
 FORMATS = ".npz, a folder of .npy, .parquet, .arrow, .safetensors, .csv or .jsonl"
 
 
@@ -184,7 +185,7 @@ def _table(kind: str, path: Path, meant: Mapping[str, str]) -> Store:
     return parquet_store(path, meant) if kind == ".parquet" else arrow_store(path, meant)
 
 
-def _near(path: Path) -> str:
+def near(path: Path) -> str:
     """A file of almost this name, or what to do where there is none."""
     try:
         names = [other.name for other in path.parent.iterdir()]
@@ -199,7 +200,7 @@ def _kind(path: Path, columns: ColumnOptions) -> str:
     if path.is_dir():
         return "folder"
     if not path.exists():
-        raise FileError(str(path), expected="an existing file", came="there is none", do=_near(path))
+        raise FileError(str(path), expected=EXISTING, came="there is none", do=near(path))
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise FileError(

@@ -88,7 +88,7 @@ def _blocks(found: Found) -> tuple[Block, ...]:
     if not tested:
         return ()
     figure = _figure(found.result)
-    told = tuple(f"{line}." for line in (*detectable(found.result), *caveats(found.result)))
+    told = tuple(f"{line.replace('`', '')}." for line in (*detectable(found.result), *caveats(found.result)))
     drawn: tuple[Block, ...] = () if figure is None else (figure,)
     notes: tuple[Block, ...] = (Text(told, note=True),) if told else ()
     table = Shown(_table(found, tested))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calibrant.comparison.pitfalls import PITFALLS
 from calibrant.errors import plain
 from calibrant.evaluation.gate_records import GateResult
 from calibrant.predictions.base import Note
@@ -34,7 +35,8 @@ def _folded(items: list[tuple[str, str, str]], what: str) -> list[Block]:
 
 def _note(note: Note) -> tuple[str, str, str]:
     message = plain(note.message, 1500).rstrip(".")
-    return "warn", note.code, f"{message}. {note.reference}".strip()
+    title = PITFALLS[note.code].title if note.code in PITFALLS else note.code.replace("-", " ").capitalize()
+    return "warn", title, f"{message}. {note.reference}".strip()
 
 
 def _gate(gate: GateResult) -> tuple[str, str, str]:

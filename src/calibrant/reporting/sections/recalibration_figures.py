@@ -38,7 +38,8 @@ JOINED = (
     "Every metric before (ring) and after (square); arrows say which way is better. Calibration errors are biased, and "
     "more so on few rows: that they fall is no proof, the gains in proper scores above are."
 )
-CURVES = "Before (dashed) and after (solid). Shaded: where the curve after would lie by chance if it were calibrated."
+CURVES = "Before (dashed) and after (solid)."
+SHADED = " Shaded: where the curve after would lie by chance if it were calibrated."
 SIZES = (
     "The improvement that random subsets of each size show on average. A level line says the same at every size; "
     "otherwise a test set of another size would have told another story (Gruber & Buettner 2022, figure 1)."
@@ -170,7 +171,7 @@ def _reliability(pair: tuple[Result, Result]) -> Figure | None:
         data=data,
         heads=_heads("mean confidence", "accuracy"),
         said="Accuracy against mean confidence of bins, before and after, beside the line on which both are equal",
-        caption=CURVES,
+        caption=_caption(data),
         controls=(Control("binning", binnings), Control("bins", tuple(bins))),
     )
 
@@ -190,9 +191,15 @@ def _coverage(pair: tuple[Result, Result]) -> Figure | None:
         data=data,
         heads=_heads("level", "observed share"),
         said="Observed share of outcomes against the level, before and after, beside the line on which both are equal",
-        caption=CURVES,
+        caption=_caption(data),
         controls=(Control("outcomes that lie", tuple(shown for (shown,) in data)),),
     )
+
+
+def _caption(data: Mapping[tuple[str, ...], Columns]) -> str:
+    """What is drawn; rows of units have no band."""
+    shaded = any(value is not None for columns in data.values() for value in columns["band_low"])
+    return CURVES + SHADED * shaded
 
 
 def _heads(x: str, y: str) -> dict[str, str]:

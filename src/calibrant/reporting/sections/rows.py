@@ -76,7 +76,7 @@ def _row(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """One row of the table; every value is a number or a text."""
     out = {key: row.get(key) for key in HEADS}
     out["loss"] = plain(str(row.get("status", "undefined"))) if row.get("loss") is None else row["loss"]
-    out["top"] = ", ".join(f"{_name(name)} {p:.2g}" for name, p in row["top"]) if row.get("top") else None
+    out["top"] = ", ".join(f"{_name(name)}: {p:.2g}" for name, p in row["top"]) if row.get("top") else None
     if isinstance(row.get("correct"), int | float):
         out["correct"] = {1: "right", 0: "wrong"}.get(row["correct"], row["correct"])
     out["away"] = _distance(row.get("y"), row.get("mean"), row.get("std"))
