@@ -30,8 +30,7 @@ def section(gathered: Gathered) -> Section | None:
 def _subject(gathered: Gathered, evaluation: Evaluation, item: Sizes) -> int | None:
     """The place of the input that sizes are of; None where there is none of this evaluation and name."""
     for k, subject in enumerate(gathered.subjects):
-        known = (subject.scored, subject.checked)
-        if any(f is not None and f.evaluation is evaluation and f.result.input == item.input for f in known):
+        if any(found.evaluation is evaluation and found.result.input == item.input for found in subject.every):
             return k
     return None
 
