@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -164,6 +164,11 @@ def _distinct(subjects: Iterable[Subject]) -> Iterable[Subject]:
             name = f"{subject.name} ({k})"
         taken.add(name)
         yield replace(subject, name=name)
+
+
+def has_band(curves: Iterable[Mapping[str, Sequence[Any]]]) -> bool:
+    """Whether a curve tells where those of a calibrated model lie."""
+    return any(value is not None for curve in curves for value in curve.get("band_low", ()))
 
 
 def curve_options(name: str) -> tuple[str, dict[str, str]]:

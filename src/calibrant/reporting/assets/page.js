@@ -51,6 +51,13 @@
     return spec;
   };
 
+  // What is shown where one points: what is not known, which Vega calls null, is left out.
+  const pointedAt = (told, escaped) => {
+    const lines = Object.entries(told).filter(([, value]) => value !== null && value !== "null");
+    return "<table>" + lines.map(([name, value]) =>
+      `<tr><td class="key">${escaped(name)}</td><td class="value">${escaped(value)}</td></tr>`).join("") + "</table>";
+  };
+
   const draw = async (figure) => {
     const state = known(figure);
     const key = chosen(figure);
@@ -59,10 +66,12 @@
     const place = figure.querySelector(".canvas");
     try {
       // Vega's warnings, as of a chart in which nothing is known of one column, are not for those who read the page.
-      const options = { actions: false, renderer: "svg", ast: false, logLevel: 1 };
+      const options = { actions: false, renderer: "svg", ast: false, logLevel: 1, tooltip: { formatTooltip: pointedAt } };
       const done = await vegaEmbed(place, specOf(figure), options);
       state.view?.finalize();
       state.view = done.view;
+      for (const mark of place.querySelectorAll('[aria-label*=": null"]'))
+        mark.setAttribute("aria-label", mark.getAttribute("aria-label").replace(/(; )?[^;]*: null(?=;|$)/g, "").replace(/^; /, ""));
       // Marks that nothing is said of, and layers without any, are not read out.
       for (const mute of place.querySelectorAll('[role="graphics-symbol"]:not([aria-label])'))
         mute.setAttribute("aria-hidden", "true");

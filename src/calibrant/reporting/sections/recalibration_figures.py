@@ -24,7 +24,7 @@ from calibrant.reporting.before_after import (
     overlaid_chart,
 )
 from calibrant.reporting.document import Columns, Control, Figure
-from calibrant.reporting.gathering import curve_options
+from calibrant.reporting.gathering import curve_options, has_band
 from calibrant.reporting.naming import distinct
 from calibrant.reporting.sections.regression import KINDS as LEVELS
 from calibrant.reporting.sections.reliability import KINDS as BINNINGS
@@ -38,7 +38,8 @@ JOINED = (
     "Every metric before (ring) and after (square); arrows say which way is better. Calibration errors are biased, and "
     "more so on few rows: that they fall is no proof, the gains in proper scores above are."
 )
-CURVES = "Before (dashed) and after (solid). Shaded: where the curve after would lie by chance if it were calibrated."
+CURVES = "Before (dashed) and after (solid)."
+SHADED = " Shaded: where the curve after would lie by chance if it were calibrated."
 SIZES = (
     "The improvement that random subsets of each size show on average. A level line says the same at every size; "
     "otherwise a test set of another size would have told another story (Gruber & Buettner 2022, figure 1)."
@@ -170,7 +171,7 @@ def _reliability(pair: tuple[Result, Result]) -> Figure | None:
         data=data,
         heads=_heads("mean confidence", "accuracy"),
         said="Accuracy against mean confidence of bins, before and after, beside the line on which both are equal",
-        caption=CURVES,
+        caption=CURVES + SHADED * has_band(data.values()),
         controls=(Control("binning", binnings), Control("bins", tuple(bins))),
     )
 
@@ -190,7 +191,7 @@ def _coverage(pair: tuple[Result, Result]) -> Figure | None:
         data=data,
         heads=_heads("level", "observed share"),
         said="Observed share of outcomes against the level, before and after, beside the line on which both are equal",
-        caption=CURVES,
+        caption=CURVES + SHADED * has_band(data.values()),
         controls=(Control("outcomes that lie", tuple(shown for (shown,) in data)),),
     )
 
