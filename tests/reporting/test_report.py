@@ -157,6 +157,16 @@ def test_options_of_curves_are_read():
 
 
 # ----------------------------------------------------------------------------------------------------- figures
+def test_progress_is_told_while_figures_are_drawn(made, tmp_path):
+    told = []
+    cal.report(
+        made.judged, tmp_path / "x.html", figures=tmp_path / "f", forms="csv", progress=lambda *said: told.append(said)
+    )
+    count = len(list((tmp_path / "f").iterdir()))
+    assert [done for _, done, _ in told] == list(range(count))
+    assert {total for _, _, total in told} == {count}
+
+
 def test_every_figure_becomes_files(made, tmp_path):
     document = document_of([made.clean])
     found = write_figures(document, tmp_path / "figures")
