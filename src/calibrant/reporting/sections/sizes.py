@@ -8,8 +8,8 @@ from calibrant.evaluation.size_curves import Sizes
 from calibrant.evaluation.tables import size_table
 from calibrant.reporting.document import Block, Fold, Heading, Panel, Section, Shown, Text
 from calibrant.reporting.gathering import Gathered
+from calibrant.reporting.naming import short
 from calibrant.reporting.sections.flips import flips_blocks
-from calibrant.reporting.sections.naming import short
 from calibrant.reporting.sections.size_figures import size_figures
 
 LEAD = "Would the answer be another with other rows, bins or thresholds?"
