@@ -225,9 +225,9 @@
         getSelection().addRange(range);
         document.execCommand("copy");
       }
-      const before = button.textContent;
+      button.dataset.label ??= button.textContent;
       button.textContent = "Copied";
-      setTimeout(() => { button.textContent = before; }, 1500);
+      setTimeout(() => { button.textContent = button.dataset.label; }, 1500);
     });
 
   const theme = document.getElementById("theme"), dark = matchMedia("(prefers-color-scheme: dark)");
