@@ -67,6 +67,11 @@ def test_quantiles_without_an_interval_are_judged_in_whole_sentences():
     assert found.headline.endswith(("too narrow", "too wide", "the wrong shape"))
 
 
+def test_no_recalibration_is_not_said_to_fail():
+    found = judged(cal.recalibrate(classes(n=300), classes(n=300, scale=3.0, seed=1), "none").evaluation)
+    assert found.headline == "Nothing was recalibrated; still over-confident"
+
+
 def test_a_calibrated_model_is_called_so_with_its_rows():
     found = judged(cal.evaluate(classes(), METRICS))
     assert found.headline == "Well calibrated as far as 4000 rows can tell; its uncertainty finds its errors"
