@@ -191,3 +191,14 @@ def test_the_pace_is_that_of_what_is_done(known, said):
 def test_an_interrupt_while_loading_is_told_like_any_other():
     done = subprocess.run([sys.executable, "-c", INTERRUPTED, "--help"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "calibrant: interrupted\n")
+
+
+def test_work_that_begins_anew_has_a_pace_of_its_own(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("calibrant.cli.terminal.time.monotonic", lambda: now[0])
+    bar = LateBar()
+    bar.stop()
+    for at, done in ((100.0, 0.0), (190.0, 0.9), (200.0, 0.0), (210.0, 0.5)):
+        now[0] = at
+        bar.advance("work", done, 1.0)
+    assert pace_of(bar.done, bar.total, now[0] - bar.stage) == "0:10 left"

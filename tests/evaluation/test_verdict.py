@@ -52,6 +52,26 @@ def numbers(n=2000, spread=1.0, shift=0.0, seed=0):
 
 
 # -------------------------------------------------------------------------------------------- calibration
+@pytest.mark.parametrize(("rows", "word"), [(1, "not told from calibrated"), (31, "not told from calibrated"),
+                                            (32, "well calibrated")])  # fmt: skip
+def test_few_rows_of_certain_answers_show_nothing(rows, word):
+    found = judged(cal.evaluate(cal.Judged.from_confidence(np.ones(rows), np.ones(rows, bool)), METRICS))
+    assert (1.0 - 0.95**rows >= 0.8) == (word == "well calibrated"), "how often rows of 95 % right show a miss"
+    assert found.inputs[0].word == word
+
+
+def test_quantiles_without_an_interval_are_judged_in_whole_sentences():
+    rng = np.random.default_rng(0)
+    quantiles = np.sort(0.2 * rng.normal(size=(200, 2)), axis=1)
+    found = judged(cal.evaluate(cal.Regression.from_quantiles(quantiles, [0.1, 0.6], 3.0 * rng.normal(size=200))))
+    assert found.headline.endswith(("too narrow", "too wide", "the wrong shape"))
+
+
+def test_no_recalibration_is_not_said_to_fail():
+    found = judged(cal.recalibrate(classes(n=300), classes(n=300, scale=3.0, seed=1), "none").evaluation)
+    assert found.headline == "Nothing was recalibrated; still over-confident"
+
+
 def test_a_calibrated_model_is_called_so_with_its_rows():
     found = judged(cal.evaluate(classes(), METRICS))
     assert found.headline == "Well calibrated as far as 4000 rows can tell; its uncertainty finds its errors"

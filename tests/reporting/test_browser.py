@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 
+import numpy as np
 import pytest
 
+import calibrant as cal
 from calibrant.reporting.report import document_of
 
 AXE = ("critical", "serious")
@@ -96,6 +98,57 @@ def test_numbers_of_a_chart_can_be_taken(page_path, opened):
     drawn = waiting.value.path().read_text()
     assert drawn.startswith("<svg")
     assert "var(--" not in drawn, "a file has no style sheet to look colours up in"
+
+
+def test_what_is_not_known_is_not_told(opened, tmp_path):
+    rows = cal.Judged.from_confidence([0.6, 0.7, 0.9, 0.8] * 20, [True, False, True, True] * 20)
+    page = opened(cal.report(cal.evaluate(rows, "ece,ks", intervals=False), tmp_path / "bare.html"))
+    figure = page.locator("figure.chart", has_text="Reliability diagram").first
+    labels = [mark.get_attribute("aria-label") for mark in page.query_selector_all(".canvas [aria-label]")]
+    assert any("mean confidence" in label for label in labels)
+    assert not [label for label in labels if "null" in label]
+    figure.locator(".mark-symbol path").last.hover()
+    tip = page.locator("#vg-tooltip-element.visible")
+    tip.wait_for()
+    assert "accuracy" in tip.inner_text()
+    assert "null" not in tip.inner_text()
+    assert not page.locator("figcaption + * + .below", has_text="Shaded").count(), "there is no band"
+
+
+def test_sliders_leave_out_the_rows_below(page_path, made, opened):
+    page = opened(page_path)
+    stored = made.clean.results[0].worst_rows
+    block = page.locator(".panel:not([hidden]) .rows").first
+    heads = block.locator("thead th").all_inner_texts()
+    for place, key in enumerate(("confidence", "loss")):
+        middle = sorted(row[key] for row in stored)[len(stored) // 2]
+        slider = block.locator("input[type=range]").nth(place)
+        slider.fill(f"{middle:.6g}")
+        cells = [row.locator("td").nth(heads.index(key)).inner_text() for row in block.locator("tbody tr").all()]
+        wanted = [row[key] for row in stored if row[key] >= middle * (1 - 1e-5)]
+        assert [float(cell) for cell in cells] == pytest.approx(wanted, rel=1e-3)
+        assert block.locator("p.note").inner_text() == f"{len(wanted)} of the {len(stored)} worst rows"
+        slider.press("Home")
+        assert block.locator("tbody tr").count() == len(stored)
+
+
+def test_references_are_copied(page_path, opened):
+    page = opened(page_path, permissions=["clipboard-read", "clipboard-write"])
+    page.evaluate("document.querySelectorAll('#provenance details').forEach(d => { d.open = true })")
+    button = page.get_by_role("button", name="Copy BibTeX")
+    handle = button.element_handle()
+    handle.click()
+    handle.click()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("@")
+    page.wait_for_timeout(1700)
+    assert handle.inner_text() == "Copy BibTeX"
+
+
+def test_sliders_of_worst_rows_fit_a_phone(opened, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = cal.Regression.from_gaussian(rng.normal(size=80), np.full(80, 0.5), rng.normal(size=80))
+    page = opened(cal.report(cal.evaluate(rows, "nll,mse"), tmp_path / "phone.html"), width=390)
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 def test_dark_and_light_can_be_chosen(page_path, opened):

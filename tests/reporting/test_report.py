@@ -10,9 +10,11 @@ import re
 from html import escape
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.demo import demo_path
 from calibrant.errors import MissingExtra, UsageError, WriteError
 from calibrant.evaluation.verdict import verdict
 from calibrant.reporting.document import Document, Section, figures_of, rounded, slug
@@ -103,12 +105,70 @@ def test_the_evaluation_with_more_metrics_speaks_for_an_input(made):
         assert subject.scored.evaluation is made.clean
 
 
+def test_models_without_a_name_are_told_apart_by_their_numbers():
+    first, second = (
+        cal.Judged.from_confidence([0.6, 0.7, 0.8, sure], [True, True, False, True]) for sure in (0.9, 0.4)
+    )
+    found = [cal.evaluate(item, "nll,accuracy") for item in (first, second)]
+    assert [subject.scored.evaluation for subject in gather(found).subjects] == found
+    again = cal.evaluate(first, "nll,brier")
+    assert [len(subject.every) for subject in gather([*found, again]).subjects] == [2, 1]
+
+
+def test_members_of_one_file_are_told_apart():
+    rows = cal.read(demo_path("test"))[:200]
+    found = [cal.evaluate(rows.member(k), "nll") for k in range(2)]
+    assert found[0].inputs == found[1].inputs
+    assert len(gather(found).subjects) == 2
+
+
+def test_checks_of_other_predictions_are_not_beside_these():
+    rng = np.random.default_rng(0)
+    first, second = (
+        cal.Classification.from_logits(rng.normal(size=(2, 50, 3)), rng.integers(0, 3, 50)) for _ in range(2)
+    )
+    scored = cal.evaluate(first, "accuracy,nll")
+    assert len(gather([scored, cal.check(first, draws=20)]).subjects) == 1
+    assert len(gather([scored, cal.check(second, draws=20)]).subjects) == 2
+
+
+def test_nothing_that_a_second_evaluation_of_an_input_has_is_lost():
+    rng = np.random.default_rng(0)
+    columns = {"side": np.repeat(["left", "right"], 50)}
+    rows = cal.Classification.from_logits(rng.normal(size=(2, 100, 3)), rng.integers(0, 3, 100), columns=columns)
+    whole = cal.evaluate(rows, resamples=20, rows=0, curves=False)
+    more = [
+        cal.evaluate(rows, "nll,ece", by="side", ladder=True, resamples=20),
+        cal.check(rows, "accuracy", draws=20),
+        cal.check(rows, "nll,brier", by="side", draws=20),
+    ]
+    for order in ([whole, *more], [*more[::-1], whole]):
+        document = document_of(order)
+        assert len(document.subjects) == 1
+        keys = {section.key for section in document.sections}
+        assert {"scores", "slices", "rows", "errors", "checks", "reliability"} <= keys
+        figures = [(key, figure) for key, figure, _ in figures_of(document)]
+        assert {"accuracy", "nll", "brier", "By side"} <= {figure.title for key, figure in figures if key == "checks"}
+        offered = [option for key, figure in figures if key == "errors" for option in figure.controls[0].options]
+        assert any(option.startswith("the ladder") for option in offered)
+
+
 def test_options_of_curves_are_read():
     assert curve_options("reliability") == ("reliability", {})
     assert curve_options("reliability(bins=10,binning=mass)") == ("reliability", {"bins": "10", "binning": "mass"})
 
 
 # ----------------------------------------------------------------------------------------------------- figures
+def test_progress_is_told_while_figures_are_drawn(made, tmp_path):
+    told = []
+    cal.report(
+        made.judged, tmp_path / "x.html", figures=tmp_path / "f", forms="csv", progress=lambda *said: told.append(said)
+    )
+    count = len(list((tmp_path / "f").iterdir()))
+    assert [done for _, done, _ in told] == list(range(count))
+    assert {total for _, _, total in told} == {count}
+
+
 def test_every_figure_becomes_files(made, tmp_path):
     document = document_of([made.clean])
     found = write_figures(document, tmp_path / "figures")

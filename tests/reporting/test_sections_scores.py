@@ -153,6 +153,13 @@ def test_overview_needs_two_inputs(evaluation):
     assert overview.section(gather([evaluation])).title == "Side by side"
 
 
+def test_inputs_that_share_no_metric_with_others_are_not_in_it(evaluation):
+    told = cal.detect(model(n=50), model(n=40), "entropy", resamples=20)
+    section = overview.section(gather([evaluation, told]))
+    table = next(block for block in section.blocks if isinstance(block, Shown)).table
+    assert {row[0] for row in table.rows} == {result.input for result in evaluation.results}
+
+
 def test_the_best_is_marked_by_what_ranks_models_and_by_nothing_else(evaluation):
     section = overview.section(gather([evaluation]))
     table = next(block for block in section.blocks if isinstance(block, Shown)).table

@@ -64,7 +64,10 @@ def command(
                 predictions, by=by or (), units=units, level=level, resamples=resamples, seed=seed, threads=threads,
                 progress=progress,
             )  # fmt: skip
-    written = report(found, output, title=title, figures=figures, forms=chosen, rows=not no_rows)
+    with progress_bar(quiet) as progress:
+        written = report(
+            found, output, title=title, figures=figures, forms=chosen, rows=not no_rows, progress=progress
+        )  # fmt: skip
     if not quiet:
         emit("\n".join(["written: " + str(written)] + ([f"written: {figures}"] if figures else [])))
 

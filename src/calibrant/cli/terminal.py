@@ -104,6 +104,7 @@ class LateBar:
     def __init__(self, rows: int = 0) -> None:
         """Nothing is shown yet."""
         self.rows, self.begun = rows, time.monotonic()
+        self.stage = self.begun
         self.what, self.done, self.total = "starting (the first run compiles)", 0.0, 0.0
         self.shown: Progress | None = None
         self.over = False
@@ -136,12 +137,14 @@ class LateBar:
     def advance(self, what: str, done: float, total: float) -> None:
         """Say what is being done, and how much of all is."""
         with self.lock:
+            if done < self.done / 2:  # another piece of work, which has a pace of its own, and not a slower thread
+                self.stage = time.monotonic()
             self.what, self.done, self.total = what, done, total
             self._tell()
 
     def _tell(self) -> None:
         if self.shown is not None:
-            pace = pace_of(self.done, self.total, time.monotonic() - self.begun, self.rows)
+            pace = pace_of(self.done, self.total, time.monotonic() - self.stage, self.rows)
             total = self.total or None
             task = self.shown.tasks[0].id
             self.shown.update(task, description=plain(self.what, 40), completed=self.done, total=total, pace=pace)

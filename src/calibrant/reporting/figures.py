@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.errors import UsageError, WriteError, did_you_mean, plain, show
+from calibrant.evaluation.evaluate import Progress
 from calibrant.evaluation.rendering import as_csv
 from calibrant.predictions.files.writing import atomic_write
 from calibrant.reporting.bundle import converter, vega_lite_version
@@ -59,7 +60,9 @@ def check_forms(forms: Iterable[str]) -> tuple[str, ...]:
     return forms
 
 
-def write_figures(document: Document, folder: str | Path, forms: tuple[str, ...] = FORMS) -> list[Path]:
+def write_figures(
+    document: Document, folder: str | Path, forms: tuple[str, ...] = FORMS, progress: Progress | None = None
+) -> list[Path]:
     """Every figure of a document in every form; names tell the section, the figure and the input."""
     folder = Path(folder)
     try:
@@ -69,7 +72,10 @@ def write_figures(document: Document, folder: str | Path, forms: tuple[str, ...]
             str(folder), expected="a folder to write to", came=plain(error.strerror or ""), do="choose another"
         ) from error
     out = []
-    for name, figure in _named(document):
+    every = list(_named(document))
+    for place, (name, figure) in enumerate(every):
+        if progress is not None:
+            progress("drawing figures", place, len(every))
         drawn = svg(figure) if set(forms) - {"csv"} else ""
         for form in forms:
             with atomic_write(folder / f"{name}.{form}") as stream:

@@ -30,8 +30,8 @@ from calibrant.reporting.document import (
 )
 from calibrant.reporting.palette import themed
 
-UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-"""What could end a script, or a line of one."""
+UNSAFE = {sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+"""What could end a script, or a line of one, and how it is written in data."""
 LONG = 100_000
 """Characters of text that is there to be copied."""
 
@@ -44,13 +44,7 @@ def escape(text: str, limit: int = 2000) -> str:
 def data_script(value: Any, name: str = "") -> str:
     """Numbers and names for the page's own script; nothing in them can end the element."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for sign, written in (
-        ("<", "\\u003c"),
-        (">", "\\u003e"),
-        ("&", "\\u0026"),
-        ("\u2028", "\\u2028"),
-        ("\u2029", "\\u2029"),
-    ):
+    for sign, written in UNSAFE.items():
         text = text.replace(sign, written)
     called = f' id="{name}"' if name else ""
     return f'<script type="application/json"{called}>{text}</script>'

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.errors import UsageError, plain
+from calibrant.evaluation.evaluate import Progress
 from calibrant.evaluation.gates import load_evaluation
 from calibrant.evaluation.result import Evaluation
 from calibrant.predictions.files.writing import atomic_write
@@ -30,13 +31,15 @@ def report(
     figures: str | Path | None = None,
     forms: Iterable[str] = FORMS,
     rows: bool = True,
+    progress: Progress | None = None,
 ) -> Path:
     """Write one page that shows what evaluations hold; nothing is computed. Returns the path of the page.
 
     evaluations: what `evaluate`, `check`, `compare`, `detect` and `recalibrate` returned, or paths of what they stored,
     one or several. path: an HTML file that needs no network and nothing beside it. title: what stands above it.
     figures: a folder for every chart as SVG, PNG and PDF and its numbers as CSV; forms: which of these. rows: whether
-    single rows are shown, with their ids and columns. Needs the extra `report`.
+    single rows are shown, with their ids and columns. progress: called with what is being done, and how much of all is
+    done, while figures are drawn. Needs the extra `report`.
     """
     check_ready()
     wanted = check_forms(forms)
@@ -45,7 +48,7 @@ def report(
     with atomic_write(path) as stream:
         stream.write(page.encode())
     if figures is not None:
-        write_figures(document, figures, wanted)
+        write_figures(document, figures, wanted, progress)
     return path
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from calibrant.evaluation.caveats import seen_at_best
 from calibrant.evaluation.result import Result
 from calibrant.evaluation.verdicts.records import (
     SMALL,
@@ -152,10 +153,11 @@ def would_show(spec: str, n: int, error: float, few: bool) -> str:
 def _within(main: tuple[str, Estimate], ks: tuple[str, Estimate] | None, numbers: tuple[str, ...]) -> Calibration:
     spec, e = main
     limit = e.detectable if math.isfinite(e.detectable) else e.high if not math.isfinite(e.null_high) else math.nan
+    limit = max(limit, seen_at_best(e.n))
     few = not limit <= LARGE
     text = _tested(spec, e) + ("; KS agrees" if ks is not None and beyond_chance(ks[1]) is False else "")
     if math.isfinite(e.detectable):
-        text += f"; {would_show(spec, e.n, e.detectable, few)}"
+        text += f"; {would_show(spec, e.n, limit, few)}"
     elif few:
         text += f", of {rows_of(e.n)} alone"
     if few:

@@ -159,14 +159,13 @@ def _off(
     texts = [*_tested(error), how]
     large = _large(error)
     tone: Tone = "bad" if large else "warn"
-    hold = "" if cover is None else f"its {percent(_level(cover[0]), 0)} intervals hold {percent(cover[1].value)}"
-    pit = result.metrics.get("pit")
-    mean = "" if pit is None else f"mean PIT {pit.value:.2f}"
-    first = mean if word.startswith("biased") else hold
-    said = f"{word.capitalize()}: {first} of outcomes" if first == hold else f"{word.capitalize()}: {how} ({first})"
-    return Calibration(
-        word, (said, word.capitalize()), Point(tone, "calibration", "; ".join(filter(None, texts)), numbers)
-    )
+    first = how
+    if word == "biased":
+        first = f"{how} (mean PIT {result.metrics['pit'].value:.2f})"
+    elif cover is not None:
+        first = f"its {percent(_level(cover[0]), 0)} intervals hold {percent(cover[1].value)} of outcomes"
+    said = (f"{word.capitalize()}: {first}", word.capitalize())
+    return Calibration(word, said, Point(tone, "calibration", "; ".join(texts), numbers))
 
 
 def _large(error: tuple[str, Estimate] | None) -> bool:

@@ -121,6 +121,8 @@ def improvement_headline(evaluation: Evaluation, inputs: tuple[InputVerdict, ...
     size = f"{named(gain.score)} {'falls' if gain.gain > 0 else 'rises'} by {number(abs(gain.gain))}"
     said = {"good": f"{title} helps: {size}", "bad": f"{title} harms: {size}",
             "neutral": f"{title} does not help beyond chance"}.get(tone, title)  # fmt: skip
+    if facts is not None and facts["method"] == "none":
+        said = "Nothing was recalibrated"
     after = inputs[-1] if len(inputs) == 2 else None
     if after is None or not after.word or after.word == "not judged":
         return headline(said)

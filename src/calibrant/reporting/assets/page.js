@@ -14,6 +14,7 @@
 
   // ------------------------------------------------------------------------------------------------ figures
   const figures = new Map();
+  const NARROW = 440;
 
   const known = (figure) => {
     if (!figures.has(figure)) {
@@ -35,6 +36,10 @@
   const specOf = (figure, colours) => {
     const { data } = known(figure);
     let spec = structuredClone(chartOf(data.chart));
+    const room = figure.querySelector(".canvas").clientWidth;
+    if (!colours && room > 0 && room < NARROW) {  // names give way to what they stand beside
+      spec = JSON.parse(JSON.stringify(spec).replace(/"labelLimit":(\d+)/g, (all, most) => `"labelLimit":${Math.min(most, 100)}`));
+    }
     if (colours) {
       const text = JSON.stringify(spec).replace(/var\(--([a-z]+)\)/g, (all, name) => colours[name] ?? all);
       spec = JSON.parse(text);
@@ -51,6 +56,13 @@
     return spec;
   };
 
+  // What is shown where one points: what is not known, which Vega calls null, is left out.
+  const pointedAt = (told, escaped) => {
+    const lines = Object.entries(told).filter(([, value]) => value !== null && value !== "null");
+    return "<table>" + lines.map(([name, value]) =>
+      `<tr><td class="key">${escaped(name)}</td><td class="value">${escaped(value)}</td></tr>`).join("") + "</table>";
+  };
+
   const draw = async (figure) => {
     const state = known(figure);
     const key = chosen(figure);
@@ -59,10 +71,12 @@
     const place = figure.querySelector(".canvas");
     try {
       // Vega's warnings, as of a chart in which nothing is known of one column, are not for those who read the page.
-      const options = { actions: false, renderer: "svg", ast: false, logLevel: 1 };
+      const options = { actions: false, renderer: "svg", ast: false, logLevel: 1, tooltip: { formatTooltip: pointedAt } };
       const done = await vegaEmbed(place, specOf(figure), options);
       state.view?.finalize();
       state.view = done.view;
+      for (const mark of place.querySelectorAll('[aria-label*=": null"]'))
+        mark.setAttribute("aria-label", mark.getAttribute("aria-label").replace(/(; )?[^;]*: null(?=;|$)/g, "").replace(/^; /, ""));
       // Marks that nothing is said of, and layers without any, are not read out.
       for (const mute of place.querySelectorAll('[role="graphics-symbol"]:not([aria-label])'))
         mute.setAttribute("aria-hidden", "true");
@@ -216,9 +230,9 @@
         getSelection().addRange(range);
         document.execCommand("copy");
       }
-      const before = button.textContent;
+      button.dataset.label ??= button.textContent;
       button.textContent = "Copied";
-      setTimeout(() => { button.textContent = before; }, 1500);
+      setTimeout(() => { button.textContent = button.dataset.label; }, 1500);
     });
 
   const theme = document.getElementById("theme"), dark = matchMedia("(prefers-color-scheme: dark)");

@@ -42,7 +42,7 @@ def section(gathered: Gathered) -> Section | None:
     panels = []
     for k, subject in checked:
         head = (Heading(subject.name),) if beside else ()
-        panels += [Panel(k, (*head, *_blocks(subject.checked)))] if subject.checked else []
+        panels.append(Panel(k, (*head, *(block for found in subject.checks() for block in _blocks(found)))))
     return Section("checks", "Posterior predictive checks", (*beside, *panels), LEAD)
 
 

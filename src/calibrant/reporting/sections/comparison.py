@@ -12,8 +12,8 @@ from calibrant.evaluation.result import Evaluation
 from calibrant.predictions.base import Note
 from calibrant.reporting.document import Block, Figure, Fold, Heading, Points, Section, Shown, Text
 from calibrant.reporting.gathering import Gathered
+from calibrant.reporting.naming import short
 from calibrant.reporting.sections import comparison_members, comparison_models, comparison_sets, comparison_shift
-from calibrant.reporting.sections.naming import short
 
 LEAD = "Which of the models is best, by how much, and do these rows tell?"
 MOST_ROWS = 20

@@ -10,10 +10,11 @@ from calibrant.comparison.records import CllCurve, Equivalent, MeanEquivalent
 from calibrant.comparison.result import Comparison
 from calibrant.reporting.charting import altair, base, chart, layered, tips
 from calibrant.reporting.document import Columns, Figure
+from calibrant.reporting.naming import short
 from calibrant.reporting.palette import BLUE, INK, ORANGE
 from calibrant.reporting.sections.comparison_scopes import ALL, by_scope, controls, model_numbers, scopes
 from calibrant.reporting.sections.line_charts import line_rows, lines_chart, lines_drawn, whole_axis
-from calibrant.reporting.sections.naming import first_of, labels, numbered, short
+from calibrant.reporting.sections.naming import first_of, labels, numbered
 
 MOST_LEVELS, MOST_LINES = 30, 40
 NEAR, TOGETHER = 0.05, 5

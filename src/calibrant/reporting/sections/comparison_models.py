@@ -11,6 +11,7 @@ from calibrant.comparison.result import Comparison
 from calibrant.evaluation.comparison_tables import shown_pairs
 from calibrant.evaluation.comparison_words import p_value
 from calibrant.reporting.document import Columns, Figure
+from calibrant.reporting.naming import short
 from calibrant.reporting.sections.comparison_scopes import (
     by_scope,
     called,
@@ -19,7 +20,7 @@ from calibrant.reporting.sections.comparison_scopes import (
     scopes,
     scored,
 )
-from calibrant.reporting.sections.naming import first_of, numbered, short
+from calibrant.reporting.sections.naming import first_of, numbered
 from calibrant.reporting.sections.row_charts import (
     AFTER,
     BEFORE,

@@ -14,9 +14,10 @@ from calibrant.registry.estimate import Estimate
 from calibrant.reporting.charting import altair, base, chart, layered, tips
 from calibrant.reporting.document import Block, Columns, Control, Figure, Section, Shown
 from calibrant.reporting.gathering import Gathered, Subject
+from calibrant.reporting.naming import short
 from calibrant.reporting.palette import BLUE, ORANGE
 from calibrant.reporting.sections.line_charts import line_rows, lines_chart, lines_drawn
-from calibrant.reporting.sections.naming import directed, first_of, labels, short
+from calibrant.reporting.sections.naming import directed, first_of, labels
 from calibrant.reporting.sections.row_charts import estimates_chart
 
 LEAD = "Does the score of a row tell that it is not from the known distribution?"

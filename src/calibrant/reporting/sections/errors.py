@@ -35,7 +35,7 @@ from calibrant.reporting.estimates import (
     on_one_axis,
     titled,
 )
-from calibrant.reporting.gathering import Found, Gathered
+from calibrant.reporting.gathering import Found, Gathered, Subject
 from calibrant.reporting.palette import BLUE, GREY, ORANGE, SOFT
 
 LADDER = "the ladder, from √BS down to ECE"
@@ -74,13 +74,19 @@ def section(gathered: Gathered) -> Section | None:
     panels = [
         Panel(k, found)
         for k, subject in enumerate(gathered.subjects)
-        if subject.scored is not None and (found := _blocks(subject.scored))
+        if (found := tuple(block for each in _speaking(subject) for block in _blocks(each)))
     ]
     if not panels:
         return None
     lead = "How far from calibrated is it, and how far would a calibrated model seem to be?"
-    known = [s.scored.result for s in gathered.subjects if s.scored is not None]
+    known = [found.result for subject in gathered.subjects for found in _speaking(subject)]
     return Section("errors", "Calibration errors", (*panels, *_biases(known)), lead)
+
+
+def _speaking(subject: Subject) -> tuple[Found, ...]:
+    """The result with its metrics, and the one with its ladder where that is another."""
+    found = (subject.scored, subject.having(lambda result: result.ladder))
+    return tuple({id(each): each for each in found if each is not None}.values())
 
 
 def _blocks(found: Found) -> tuple[Block, ...]:

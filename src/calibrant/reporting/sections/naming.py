@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from calibrant.errors import plain
-from calibrant.evaluation.rendering import elide
 from calibrant.registry import find, metrics
+from calibrant.reporting.naming import LONG, distinct, short
 
-LONG = 40
-"""Characters that a name in a chart has at most."""
 NAMED = 6
 """Lines that have a colour of their own where there are more than colours."""
 COLOURS = 7
@@ -17,22 +14,10 @@ OTHERS = "others"
 BETTER = {"lower": " (lower is better)", "higher": " (higher is better)"}
 
 
-def short(name: str, width: int = LONG) -> str:
-    """A name on one line, without its middle where it is long."""
-    return elide(plain(name, max(len(name), 1)), width) or "(no name)"
-
-
 def labels(names: Iterable[str], width: int = LONG, taken: Iterable[str] = ()) -> dict[str, str]:
     """A short label for every name; those that would be alike get a number."""
-    out, known = {}, set(taken)
-    for name in dict.fromkeys(names):
-        label, k = short(name, width), 1
-        while label in known:
-            k += 1
-            label = f"{short(name, width)} ({k})"
-        known.add(label)
-        out[name] = label
-    return out
+    every = list(dict.fromkeys(names))
+    return dict(zip(every, distinct(every, width, taken), strict=True))
 
 
 def numbered(numbers: Mapping[str, int], width: int = LONG) -> dict[str, str]:

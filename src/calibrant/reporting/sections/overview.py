@@ -41,7 +41,8 @@ def section(gathered: Gathered) -> Section | None:
     """A table and a chart, where at least two inputs were scored."""
     subjects = [s for s in gathered.subjects if s.scored is not None and s.scored.result.metrics]
     specs = _specs(subjects)
-    if len(subjects) < 2 or not specs:
+    subjects = [s for s in subjects if any(spec in _estimates(s) for spec in specs)]
+    if len(subjects) < 2:
         return None
     table = Shown(_table(subjects, specs[:MOST_COLUMNS]))
     shown: Block = table if len(subjects) <= MOST_OPEN else Fold(f"All {len(subjects)} inputs as a table", (table,))

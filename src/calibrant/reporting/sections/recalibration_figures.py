@@ -24,7 +24,7 @@ from calibrant.reporting.before_after import (
     overlaid_chart,
 )
 from calibrant.reporting.document import Columns, Control, Figure
-from calibrant.reporting.gathering import curve_options
+from calibrant.reporting.gathering import curve_options, has_band
 from calibrant.reporting.naming import distinct
 from calibrant.reporting.sections.regression import KINDS as LEVELS
 from calibrant.reporting.sections.reliability import KINDS as BINNINGS
@@ -171,7 +171,7 @@ def _reliability(pair: tuple[Result, Result]) -> Figure | None:
         data=data,
         heads=_heads("mean confidence", "accuracy"),
         said="Accuracy against mean confidence of bins, before and after, beside the line on which both are equal",
-        caption=_caption(data),
+        caption=CURVES + SHADED * has_band(data.values()),
         controls=(Control("binning", binnings), Control("bins", tuple(bins))),
     )
 
@@ -191,15 +191,9 @@ def _coverage(pair: tuple[Result, Result]) -> Figure | None:
         data=data,
         heads=_heads("level", "observed share"),
         said="Observed share of outcomes against the level, before and after, beside the line on which both are equal",
-        caption=_caption(data),
+        caption=CURVES + SHADED * has_band(data.values()),
         controls=(Control("outcomes that lie", tuple(shown for (shown,) in data)),),
     )
-
-
-def _caption(data: Mapping[tuple[str, ...], Columns]) -> str:
-    """What is drawn; rows of units have no band."""
-    shaded = any(value is not None for columns in data.values() for value in columns["band_low"])
-    return CURVES + SHADED * shaded
 
 
 def _heads(x: str, y: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from calibrant.errors import plain
 from calibrant.reporting.charting import altair, base, chart, diagonal, layered, share_axis, tips
 from calibrant.reporting.document import Block, Columns, Control, Figure, Panel, Section
 from calibrant.reporting.estimate_table import estimates
-from calibrant.reporting.gathering import Gathered, Subject
+from calibrant.reporting.gathering import Gathered, Subject, has_band
 from calibrant.reporting.histograms import split_histogram
 from calibrant.reporting.palette import BLUE, GREY, INK, ORANGE
 
@@ -17,13 +17,14 @@ LEAD = "Do outcomes lie where the predicted distributions say, and how wide are 
 METRICS = ("picp", "width", "sharpness", "mace", "rmsce", "calibration_error", "ence", "se_var_ratio", "interval_score")
 PIT = (
     "How high each outcome lies in its predicted distribution. Even bars: it is right. Bars that are high at both "
-    "ends: the distributions are too narrow; in the middle: too wide; at one side: shifted. Shaded: what chance allows "
-    "bars of a right model; dashed: their height if all were even."
+    "ends: the distributions are too narrow; in the middle: too wide; at one side: shifted. Dashed: their height if "
+    "all were even."
 )
 COVERAGE = (
     "How often outcomes lie inside the central interval of a level, or below the quantile of that level. On the dashed "
-    "line the distributions are right; inside intervals, below it they are too narrow. Shaded: what chance allows."
+    "line the distributions are right; inside intervals, below it they are too narrow."
 )
+SHADED = " Shaded: what chance allows a right model."
 KINDS = {"central_coverage": "inside the central interval", "calibration": "below the quantile"}
 WIDTHS = (
     "How wide the intervals are of how many rows, and whether those that miss are narrower or wider. Bars are as high "
@@ -72,7 +73,7 @@ def _pit(subject: Subject) -> Figure | None:
         data={(): _filled(curve, "lower", "upper", "n", "share")},
         heads=heads | {"band_low": "if right: from", "band_high": "to"},
         said="Histogram of the predicted distribution function at the outcome, beside the band of a right model",
-        caption=PIT,
+        caption=PIT + SHADED * has_band([curve]),
     )
 
 
@@ -83,7 +84,7 @@ def pit_chart(bins: int) -> Any:
     x = alt.X("lower:Q", scale=alt.Scale(domain=[0, 1]), axis=share_axis("F(y)"))
     top = alt.Axis(title="share of rows", tickCount=6)
     hover = tips(
-        lower="F(y) from", upper="to", share="share of rows", n="rows", band_low="if right: from", band_high="to"
+        lower="F(y) from", upper="to", share="share of rows", n__i="rows", band_low="if right: from", band_high="to"
     )  # fmt: skip
     bar = base().transform_calculate(zero="0").mark_rect(fill=BLUE, fillOpacity=0.45, stroke=BLUE, strokeWidth=1)
     bars = bar.encode(x=x, x2="upper:Q", y=alt.Y("share:Q", axis=top), y2="zero:Q", tooltip=hover)
@@ -110,7 +111,7 @@ def _coverage(subject: Subject) -> Figure | None:
         data=data,
         heads={"level": "level", "observed": "observed share", "band_low": "if right: from", "band_high": "to"},
         said="Observed share of outcomes against the level of interval or quantile, beside the line of a right model",
-        caption=COVERAGE,
+        caption=COVERAGE + SHADED * has_band(data.values()),
         controls=(Control("outcomes that lie", tuple(shown for (shown,) in data)),),
     )
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from calibrant.reporting.charting import altair, base, chart, diagonal, layered, share_axis, tips
 from calibrant.reporting.document import Block, Columns, Control, Figure, Panel, Section
-from calibrant.reporting.gathering import Gathered, Subject, curve_options
+from calibrant.reporting.gathering import Gathered, Subject, curve_options, has_band
 from calibrant.reporting.palette import BLUE, GREY, ORANGE
 
 CAPTION = (
     "Each point is a bin of rows: how sure the model was, and how often it was right. On the dashed line it knows how "
-    "sure it may be; below it, it is too sure. Shaded: where the points of a calibrated model lie by chance."
+    "sure it may be; below it, it is too sure."
 )
+SHADED = " Shaded: where the points of a calibrated model lie by chance."
 CORP = (
     "The same without bins: accuracy as the rising function of confidence that fits best (Dimitriadis, Gneiting & "
     "Jordan 2021)."
@@ -62,7 +63,7 @@ def _diagram(subject: Subject, of: str = "top") -> Figure | None:
         data=data,
         heads=HEADS,
         said="Accuracy against mean confidence of bins, beside the line on which both are equal",
-        caption=CAPTION,
+        caption=CAPTION + SHADED * has_band(data.values()),
         controls=(Control("binning", tuple(binnings)), Control("bins", tuple(bins))),
     )
 

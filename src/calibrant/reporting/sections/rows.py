@@ -48,7 +48,7 @@ def section(gathered: Gathered) -> Section | None:
     panels = [
         Panel(k, found)
         for k, subject in enumerate(gathered.subjects)
-        if subject.scored is not None and (found := _blocks(subject.scored.result, k))
+        if (told := subject.having(lambda result: result.worst_rows)) and (found := _blocks(told.result, k))
     ]
     lead = "Where was it most wrong? Rows with the largest losses, which often are wrong labels or unlike all others."
     return Section("rows", "Worst rows", tuple(panels), lead) if panels else None

@@ -135,7 +135,7 @@ def _skipped(result: Result) -> tuple[Block, ...]:
 # ----------------------------------------------------------------------------------------------------- glossary
 def _glossary(gathered: Gathered) -> tuple[Block, ...]:
     """What each metric means, from the registry, with its reference."""
-    found = [found.result for subject in gathered.subjects for found in (subject.scored, subject.checked) if found]
+    found = [found.result for subject in gathered.subjects for found in subject.every]
     items = definitions_of(spec for result in found for spec in (*result.metrics, *result.checks))
     facts = dict.fromkeys(name for evaluation in gathered.evaluations for name in facts_used(evaluation))
     items += tuple(

@@ -14,8 +14,9 @@ from calibrant.evaluation.wording import number
 from calibrant.reporting.charting import altair, base, chart, layered, tips
 from calibrant.reporting.document import Block, Columns, Control, Figure, Fold, Section, Shown
 from calibrant.reporting.gathering import Gathered
+from calibrant.reporting.naming import short
 from calibrant.reporting.palette import INK, SERIES
-from calibrant.reporting.sections.naming import COLOURS, directed, first_of, labels, short
+from calibrant.reporting.sections.naming import COLOURS, directed, first_of, labels
 from calibrant.reporting.sections.shift_checks import passed_figure
 
 LEAD = "What becomes of the model when the data is not what it was trained for?"

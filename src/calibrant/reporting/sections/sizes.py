@@ -8,8 +8,8 @@ from calibrant.evaluation.size_curves import Sizes
 from calibrant.evaluation.tables import size_table
 from calibrant.reporting.document import Block, Fold, Heading, Panel, Section, Shown, Text
 from calibrant.reporting.gathering import Gathered
+from calibrant.reporting.naming import short
 from calibrant.reporting.sections.flips import flips_blocks
-from calibrant.reporting.sections.naming import short
 from calibrant.reporting.sections.size_figures import size_figures
 
 LEAD = "Would the answer be another with other rows, bins or thresholds?"
@@ -30,8 +30,7 @@ def section(gathered: Gathered) -> Section | None:
 def _subject(gathered: Gathered, evaluation: Evaluation, item: Sizes) -> int | None:
     """The place of the input that sizes are of; None where there is none of this evaluation and name."""
     for k, subject in enumerate(gathered.subjects):
-        known = (subject.scored, subject.checked)
-        if any(f is not None and f.evaluation is evaluation and f.result.input == item.input for f in known):
+        if any(found.evaluation is evaluation and found.result.input == item.input for found in subject.every):
             return k
     return None
 

@@ -9,6 +9,7 @@ from typing import Any
 from calibrant.errors import plain
 from calibrant.evaluation.result import Group, Result
 from calibrant.reporting.document import Columns, Control, Figure
+from calibrant.reporting.gathering import has_band
 from calibrant.reporting.naming import distinct
 from calibrant.reporting.sections.regression import pit_chart
 from calibrant.reporting.sections.reliability import HEADS as RELIABILITY_HEADS
@@ -30,13 +31,14 @@ PIT_HEADS = {
 TOLD = {
     "reliability": (
         "Accuracy against mean confidence of bins, beside the line on which both are equal",
-        "As the reliability diagram of all rows, of one group: below the dashed line it is too sure there. Shaded: "
-        "where the points of a calibrated model lie by chance, which is wide in small groups.",
+        "As the reliability diagram of all rows, of one group: below the dashed line it is too sure there.",
+        " Shaded: where the points of a calibrated model lie by chance, which is wide in small groups.",
     ),
     "pit": (
         "Histogram of the probability integral transform",
         "Where the outcome lies in the predicted distribution, of one group. Even: right. High at both ends: too sure. "
-        "A hump in the middle: not sure enough. Shaded: where the bars of a right prediction end by chance.",
+        "A hump in the middle: not sure enough.",
+        " Shaded: where the bars of a right prediction end by chance.",
     ),
 }
 
@@ -53,7 +55,7 @@ def curves_figure(result: Result, groups: Sequence[Group]) -> Figure | None:
     if kind in result.curves:
         curves = {ALL: result.curves[kind]} | curves
     heads = RELIABILITY_HEADS if kind == "reliability" else PIT_HEADS
-    said, caption = TOLD[kind]
+    said, caption, shaded = TOLD[kind]
     few = f" The {MOST_CHOICES} worst of {len(having)} groups can be chosen." if len(having) > MOST_CHOICES else ""
     return Figure(
         key=f"{kind}-of-groups",
@@ -62,7 +64,7 @@ def curves_figure(result: Result, groups: Sequence[Group]) -> Figure | None:
         data={(name,): _filled(curve, heads) for name, curve in curves.items()},
         heads=heads,
         said=said,
-        caption=caption + few,
+        caption=caption + shaded * has_band(curves.values()) + few,
         controls=(Control("group", tuple(curves)),),
     )
 

@@ -49,10 +49,14 @@ def section(gathered: Gathered) -> Section | None:
     panels = [
         Panel(k, found)
         for k, subject in enumerate(gathered.subjects)
-        if subject.scored is not None and (found := _blocks(subject.scored, most))
+        if (grouped := subject.having(_has_groups)) is not None and (found := _blocks(grouped, most))
     ]
     lead = "Is it as good, and does it know itself as well, for every kind of rows?"
     return Section("slices", "Groups of rows", tuple(panels), lead) if panels else None
+
+
+def _has_groups(result: Result) -> bool:
+    return any(group.metrics for group in result.groups)
 
 
 def _blocks(found: Found, metrics: int) -> tuple[Block, ...]:
