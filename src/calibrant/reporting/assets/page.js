@@ -38,7 +38,10 @@
     let spec = structuredClone(chartOf(data.chart));
     const room = figure.querySelector(".canvas").clientWidth;
     if (!colours && room > 0 && room < NARROW) {  // names give way to what they stand beside
-      spec = JSON.parse(JSON.stringify(spec).replace(/"labelLimit":(\d+)/g, (all, most) => `"labelLimit":${Math.min(most, 100)}`));
+      spec = JSON.parse(JSON.stringify(spec), (key, value) => {
+        if (key === "axis" && value?.labelLimit) value.labelLimit = Math.min(value.labelLimit, 100);
+        return value;
+      });
     }
     if (colours) {
       const text = JSON.stringify(spec).replace(/var\(--([a-z]+)\)/g, (all, name) => colours[name] ?? all);
