@@ -194,10 +194,7 @@ def rankings(draw, model):
 
 @st.composite
 def pairs(draw, score="nll", first="new", second="old"):
-    """Two models; where there is an interval, the difference lies in it."""
-    difference, (low, high) = draw(numbers), draw(ends())
-    low, high = (min(low, difference), max(high, difference)) if math.isfinite(difference) else (low, high)
-    return Pair(score, first, second, difference, low, high, 0.95, draw(shares), draw(shares), draw(shares), 9)
+    return Pair(score, first, second, draw(numbers), *draw(ends()), 0.95, draw(shares), draw(shares), draw(shares), 9)
 
 
 @given(pairs(), st.sampled_from(["nll", "cll"]), st.floats(0, 3))

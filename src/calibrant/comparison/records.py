@@ -74,12 +74,13 @@ class Pair(Record):
     def different(self) -> bool:
         """Whether the models differ beyond chance, all pairs of this score considered.
 
-        The corrected p-value is at most 1 − level, and the interval, where there is one, leaves 0 out: what is better
-        is then never also shown to be possibly worse. An infinite difference is one: a label was held impossible.
+        The corrected p-value is at most 1 − level, and the interval, where there is one, lies on the side of 0 that
+        the difference lies on: what is better is then never also shown to be worse. An infinite difference is one: a
+        label was held impossible.
         """
         if math.isinf(self.difference):
             return True
-        apart = math.isnan(self.low) or self.low > 0.0 or self.high < 0.0
+        apart = math.isnan(self.low) or (self.low > 0.0 if self.difference > 0.0 else self.high < 0.0)
         return self.p_holm <= 1.0 - self.level + 1e-12 and apart
 
     @property
