@@ -8,6 +8,7 @@ CalibrantError
 │   └── LabelsError     the labels do not fit the predictions
 ├── UsageError          a name, option or setting that does not exist          (exit code 2)
 │   └── NotApplicable   a metric that these predictions cannot give
+├── TrainingError       training went wrong: the loss, the memory, the device  (exit code 2)
 ├── WriteError          a result could not be written; nothing was left behind (exit code 2)
 └── MissingExtra        an optional dependency is not installed                (exit code 2)
 
@@ -58,6 +59,10 @@ class UsageError(CalibrantError, ValueError):
 
 class NotApplicable(UsageError):
     """A metric that these predictions cannot give; an evaluation lists it under `skipped`."""
+
+
+class TrainingError(CalibrantError, RuntimeError):
+    """Training went wrong: a loss that is no number, memory that does not suffice, a device that is not there."""
 
 
 class WriteError(CalibrantError, OSError):

@@ -1,0 +1,88 @@
+"""Ensembles from one training: networks that are kept where a cyclic learning rate is lowest.
+
+Snapshot ensembles keep one at the end of each cosine cycle; fast geometric ensembling first trains one network, then
+walks in short saw-toothed cycles between low-loss points close to it. The statistics of batch normalisation of a
+network that moved that fast lag behind its weights: they are computed anew.
+
+References: Huang et al. (2017), ICLR; Garipov et al. (2018), NeurIPS 31: 8789-8798.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from calibrant.errors import UsageError
+from calibrant.methods.base import Method, Trained
+from calibrant.methods.points import Points
+from calibrant.methods.refreshing import refreshed
+from calibrant.training.schedules import Cosine, LinearDecay, ThenSaw
+from calibrant.training.settings import Training
+from calibrant.training.watching import Snapshots, Watcher
+
+
+@dataclass(frozen=True)
+class SnapshotEnsemble(Method):
+    """One member a cycle, but for the first `skip`. The schedule of `training` gives way to cosine cycles."""
+
+    cycles: int = 5
+    skip: int = 0
+    name: ClassVar[str] = "snapshot_ensemble"
+    reference: ClassVar[str] = "Huang et al. (2017)"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.skip < self.cycles <= self.training.epochs:
+            raise UsageError(
+                "cycles",
+                expected=f"more than are skipped, and at most one an epoch ({self.training.epochs})",
+                came=f"cycles {self.cycles}, skip {self.skip}",
+                do="train longer, or in fewer cycles",
+            )
+        object.__setattr__(self, "training", replace(self.training, schedule=Cosine(self.cycles)))
+
+    def watchers(self) -> list[Watcher]:
+        """A copy at the end of each cycle that counts."""
+        ends = [round(self.training.epochs * (k + 1) / self.cycles) - 1 for k in range(self.cycles)]
+        return [Snapshots(ends[self.skip :])]
+
+    def posterior(self, trained: Trained) -> Points:
+        """The copies."""
+        return Points(trained.watched[0][0], **trained.known)
+
+
+@dataclass(frozen=True)
+class FastGeometricEnsemble(Method):
+    """`start` epochs of ordinary training, then a member from each cycle of `cycle` epochs between `high` and `low`.
+
+    high, low: factors of the initial rate. The schedule of `training` holds until `start`.
+    """
+
+    training: Training = Training(epochs=100, schedule=LinearDecay())  # noqa: RUF009 — frozen
+    start: int = 80
+    cycle: int = 4
+    high: float = 0.5
+    low: float = 0.005
+    refresh: bool = True
+    name: ClassVar[str] = "fge"
+    reference: ClassVar[str] = "Garipov et al. (2018)"
+
+    def __post_init__(self) -> None:
+        if self.cycle < 2 or self.cycle % 2 or not 0 < self.start <= self.training.epochs - self.cycle // 2:
+            raise UsageError(
+                "cycle",
+                expected="an even number of epochs, with at least half a cycle after `start`",
+                came=f"cycle {self.cycle}, start {self.start}, epochs {self.training.epochs}",
+                do="train longer, or start earlier",
+            )
+        if not isinstance(self.training.schedule, ThenSaw):
+            saw = ThenSaw(self.training.schedule, self.start, self.high, self.low, self.cycle)
+            object.__setattr__(self, "training", replace(self.training, schedule=saw))
+
+    def watchers(self) -> list[Watcher]:
+        """A copy in the middle of each cycle, where the rate is lowest."""
+        return [Snapshots(range(self.start + self.cycle // 2 - 1, self.training.epochs, self.cycle))]
+
+    def posterior(self, trained: Trained) -> Points:
+        """The copies, with statistics of batches computed anew."""
+        states = trained.watched[0][0]
+        return Points(refreshed(trained, states) if self.refresh else states, **trained.known)

@@ -1,0 +1,106 @@
+"""Posteriors in files: one safetensors file each, with what is known of it as JSON. Nothing in it is executed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save as to_bytes
+
+from calibrant.errors import CalibrantError, FileError, UsageError, plain
+from calibrant.methods.posterior import About, Posterior, as_json
+from calibrant.networks.architecture import architecture_from
+from calibrant.networks.dropping import Dropout
+from calibrant.networks.own import Own, as_architecture
+from calibrant.networks.recipe import Recipe
+from calibrant.predictions.files.writing import atomic_write
+from calibrant.training.checkpoints import plain_tensors, read_tensors
+from calibrant.training.likelihoods import likelihood_from
+
+FORMAT = "calibrant-posterior-1"
+DTYPES = {str(kind).removeprefix("torch."): kind for kind in (torch.float32, torch.float64, torch.uint8, torch.int64)}
+
+
+def save(posterior: Posterior, path: Path) -> Path:
+    """Write a posterior, whole or not at all."""
+    tensors, settings = posterior.kept()
+    recipe = posterior.recipe
+    told = {
+        "kind": posterior.kind,
+        "settings": settings,
+        "seed": posterior.seed,
+        "about": posterior.about.told(),
+        "likelihood": posterior.likelihood.settings(),
+        "architecture": {"name": recipe.architecture.name, "settings": recipe.architecture.settings()},
+        "outputs": recipe.outputs,
+        "shape": list(recipe.shape),
+        "x_dtype": str(recipe.x_dtype).removeprefix("torch."),
+        "standardises": recipe.standardises,
+        "dropout": None if recipe.dropout is None else vars(recipe.dropout),
+    }
+    with atomic_write(path) as stream:
+        stream.write(to_bytes(plain_tensors(tensors), {"format": FORMAT, "posterior": as_json(told)}))
+    return path
+
+
+def load(path: str | Path, network: Any = None) -> Posterior:
+    """The posterior that a file holds. network: your own, where the posterior is of one."""
+    from calibrant.methods.kinds import KINDS
+
+    metadata, tensors = read_tensors(Path(path), FORMAT, "a posterior")
+    try:
+        told = json.loads(metadata["posterior"])
+        kind = KINDS[told["kind"]]
+        known = {
+            "recipe": _recipe(told, network),
+            "likelihood": likelihood_from(told["likelihood"]),
+            "seed": int(told["seed"]),
+            "about": About.of(told["about"]),
+        }
+        made = kind.of_kept(tensors, told["settings"], **known)
+        _fit_in(made)
+    except CalibrantError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+        raise FileError(
+            str(path),
+            expected="a whole posterior",
+            came=f"a part of it is missing or odd ({plain(str(error), 80)})",
+            do="save it again",
+        ) from error
+    return made
+
+
+def _recipe(told: Mapping[str, Any], network: Any) -> Recipe:
+    name = told["architecture"]["name"]
+    if name == Own.name and network is None:
+        raise UsageError(
+            "load",
+            expected="the network of your own that this posterior belongs to",
+            came="none was given",
+            do="load(path, network=MyNetwork(...)): files hold weights, not programs",
+        )
+    made = (
+        as_architecture(network) if network is not None else architecture_from(name, told["architecture"]["settings"])
+    )
+    dropout = None if told["dropout"] is None else Dropout(**told["dropout"])
+    return Recipe(
+        made, int(told["outputs"]), tuple(told["shape"]), DTYPES[told["x_dtype"]], bool(told["standardises"]), dropout
+    )
+
+
+def _fit_in(posterior: Posterior) -> None:
+    """Refuse weights that are not those of the network."""
+    tensors = posterior.tensors(0)
+    for name, value in posterior.template.module.named_parameters():
+        if name not in tensors or tensors[name].shape != value.shape:
+            came = f"shape {tuple(tensors[name].shape)}" if name in tensors else "it is missing"
+            raise FileError(
+                f"weight {name}",
+                expected=f"shape {tuple(value.shape)}",
+                came=came,
+                do="give the network it was saved with",
+            )

@@ -1,0 +1,38 @@
+"""The networks that papers on uncertainty use, each described by a small frozen dataclass.
+
+    from calibrant.networks import ResNet, architecture_from
+    network = ResNet(depth=20, classes=10).build()          # a torch.nn.Module
+    architecture_from("resnet", {"depth": 20}) == ResNet()  # as a file describes it
+
+No network holds dropout or normalises its input, and none draws random numbers in its forward pass. PyTorch is needed.
+"""
+
+from __future__ import annotations
+
+from calibrant.errors import MissingExtra
+
+try:
+    import torch  # noqa: F401
+except ImportError as error:
+    raise MissingExtra(
+        "calibrant.networks", expected="PyTorch", came="it is not installed", do="pip install 'calibrant[torch]'"
+    ) from error
+
+from calibrant.networks.architecture import ARCHITECTURES, Architecture, architecture_from, register
+from calibrant.networks.lenet import LeNet
+from calibrant.networks.mlp import MLP
+from calibrant.networks.preresnet import PreResNet
+from calibrant.networks.resnet import ResNet
+from calibrant.networks.vgg import VGG16
+
+__all__ = [
+    "ARCHITECTURES",
+    "MLP",
+    "VGG16",
+    "Architecture",
+    "LeNet",
+    "PreResNet",
+    "ResNet",
+    "architecture_from",
+    "register",
+]

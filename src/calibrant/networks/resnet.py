@@ -1,0 +1,121 @@
+"""Residual networks for small images, version 1: three stages of blocks of two convolutions.
+
+Reference: He, Zhang, Ren & Sun (2016), Deep residual learning for image recognition, CVPR: 770-778, section 4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from calibrant.networks.architecture import Architecture, blocks_a_stage, check_choice, initialise, register
+
+SHORTCUTS = ("zeros", "projection")
+
+
+@register
+@dataclass(frozen=True)
+class ResNet(Architecture):
+    """The residual network of depth 6n + 2: one convolution, three stages of n blocks, one dense layer.
+
+    Stages have `width`, twice and four times as many channels, and the second and third halve height and width. Of each
+    block F, with batch norm after each convolution, comes relu(F(x) + shortcut(x)). Where the shape changes, shortcut
+    "zeros" (option A of the paper) takes every second row and column and pads channels with zeros, half of them on
+    either side; shortcut "projection" (option B) is a 1×1 convolution with batch norm. Convolutions are initialised by
+    He's normal rule (see `initialise`).
+    """
+
+    name: ClassVar[str] = "resnet"
+    depth: int = 20
+    classes: int = 10
+    channels: int = 3
+    width: int = 16
+    shortcut: str = "zeros"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        blocks_a_stage(f"{self.name}: depth", self.depth, 2)
+        check_choice(f"{self.name}: shortcut", self.shortcut, SHORTCUTS)
+
+    def build(self) -> nn.Module:
+        """A fresh network."""
+        return initialise(ResidualNetwork(self))
+
+
+class ResidualNetwork(nn.Module):  # type: ignore[misc]
+    """A first convolution, three stages, the mean over pixels, and a dense layer."""
+
+    def __init__(self, of: ResNet) -> None:
+        super().__init__()
+        n = blocks_a_stage(f"{of.name}: depth", of.depth, 2)
+        self.conv1 = nn.Conv2d(of.channels, of.width, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(of.width)
+        self.layer1 = _stage(of.width, of.width, 1, n, of.shortcut)
+        self.layer2 = _stage(of.width, 2 * of.width, 2, n, of.shortcut)
+        self.layer3 = _stage(2 * of.width, 4 * of.width, 2, n, of.shortcut)
+        self.linear = nn.Linear(4 * of.width, of.classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits (n, classes) of images (n, channels, height, width)."""
+        x = F.relu(self.bn1(self.conv1(x)))
+        x = self.layer3(self.layer2(self.layer1(x)))
+        return self.linear(x.mean((2, 3)))
+
+
+def _stage(inputs: int, outputs: int, stride: int, n: int, shortcut: str) -> nn.Sequential:
+    """n blocks, of which the first changes the shape."""
+    first = ResidualBlock(inputs, outputs, stride, _shortcut(inputs, outputs, stride, shortcut))
+    return nn.Sequential(first, *(ResidualBlock(outputs, outputs, 1, nn.Identity()) for _ in range(n - 1)))
+
+
+def _shortcut(inputs: int, outputs: int, stride: int, kind: str) -> nn.Module:
+    if stride == 1 and inputs == outputs:
+        return nn.Identity()
+    return Projection(inputs, outputs, stride) if kind == "projection" else Subsampling(inputs, outputs, stride)
+
+
+class ResidualBlock(nn.Module):  # type: ignore[misc]
+    """relu(bn(conv(relu(bn(conv(x))))) + shortcut(x))."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int, shortcut: nn.Module) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.shortcut = shortcut
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """What the block adds to its input, and a ReLU over both."""
+        added = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(added + self.shortcut(x))
+
+
+class Subsampling(nn.Module):  # type: ignore[misc]
+    """Every `stride`-th row and column; new channels are zero, half of them before the old ones and half behind."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        before = (outputs - inputs) // 2
+        self.stride, self.zeros = stride, (before, outputs - inputs - before)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Fewer pixels, more channels."""
+        return F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, *self.zeros))
+
+
+class Projection(nn.Module):  # type: ignore[misc]
+    """A 1×1 convolution with batch norm."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+        self.bn = nn.BatchNorm2d(outputs)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Fewer pixels, more channels."""
+        return self.bn(self.conv(x))

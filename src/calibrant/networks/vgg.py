@@ -1,0 +1,72 @@
+"""The VGG network of 16 layers with weights, for small images.
+
+Reference: Simonyan & Zisserman (2015), ICLR 3, in the form that Ashukha et al. (2020), ICLR 8, use for CIFAR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from calibrant.networks.architecture import Architecture, initialise, register
+
+STAGES = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
+"""Of each stage, how many times `width` its channels are, and how many convolutions it has."""
+
+
+@register
+@dataclass(frozen=True)
+class VGG16(Architecture):
+    """13 convolutions 3×3 in five stages, each closed by 2×2 max pooling, then dense layers 512, 512 and `classes`.
+
+    Every convolution has a bias, batch norm (unless batch_norm is false) and ReLU. `width` is the number of channels of
+    the first stage; the last two stages and the hidden dense layers have eight times as many. Images need 32 pixels a
+    side; of larger ones the mean over pixels reaches the dense layers. The dropout that the paper has in front of the
+    hidden dense layers is left out. Convolutions are initialised by He's normal rule (see `initialise`).
+    """
+
+    name: ClassVar[str] = "vgg16"
+    classes: int = 10
+    batch_norm: bool = True
+    width: int = 64
+    channels: int = 3
+
+    def build(self) -> nn.Module:
+        """A fresh network."""
+        return initialise(DeepNetwork(self))
+
+
+class DeepNetwork(nn.Module):  # type: ignore[misc]
+    """Convolutions and pooling (`features`), the mean over pixels, and three dense layers."""
+
+    def __init__(self, of: VGG16) -> None:
+        super().__init__()
+        last = STAGES[-1][0] * of.width
+        self.features = nn.Sequential(*_features(of))
+        self.hidden1 = nn.Linear(last, last)
+        self.hidden2 = nn.Linear(last, last)
+        self.output = nn.Linear(last, of.classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits (n, classes) of images (n, channels, height, width)."""
+        x = self.features(x).mean((2, 3))
+        return self.output(F.relu(self.hidden2(F.relu(self.hidden1(x)))))
+
+
+def _features(of: VGG16) -> Iterator[nn.Module]:
+    """The layers before the dense ones, in order."""
+    inputs = of.channels
+    for times, convolutions in STAGES:
+        outputs = times * of.width
+        for _ in range(convolutions):
+            yield nn.Conv2d(inputs, outputs, 3, padding=1)
+            if of.batch_norm:
+                yield nn.BatchNorm2d(outputs)
+            yield nn.ReLU()
+            inputs = outputs
+        yield nn.MaxPool2d(2)

@@ -1,0 +1,275 @@
+"""The one training loop: a stack of networks, their rows, an optimiser, and those who watch.
+
+A step gathers rows, draws masks, computes the loss of every member and takes one step for all. Members meet nowhere:
+each has its own rows, its own streams of random numbers, its own best state, so that training together gives what
+training alone gives, up to the last digits of floating-point sums.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from calibrant.errors import TrainingError, plain
+from calibrant.networks.stack import Stack, State
+from calibrant.training.batches import Batches, Masks
+from calibrant.training.capturing import Captured
+from calibrant.training.checkpoints import fingerprint, read_checkpoint, write_checkpoint
+from calibrant.training.likelihoods import Likelihood, Scale
+from calibrant.training.optimisers import Optimiser
+from calibrant.training.runs import Run
+from calibrant.training.seeds import seed_of
+from calibrant.training.settings import Training
+from calibrant.training.watching import Watcher
+
+Progress = Callable[[str, float, float], None]
+Noise = Callable[[int], float]
+"""√(2T/n) of an epoch, 0 where nothing is added."""
+VALIDATED_AT_ONCE = 4096
+
+
+@dataclass
+class History:
+    """How training went: the loss of each epoch and member (E, K), validation losses, seconds, what diverged."""
+
+    losses: list[list[float]] = field(default_factory=list)
+    validation: list[list[float]] = field(default_factory=list)
+    epochs: list[int] = field(default_factory=list)
+    diverged: list[bool] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def of(self, k: int) -> dict[str, Any]:
+        """What is told of one member."""
+        return {
+            "loss": [each[k] for each in self.losses][: self.epochs[k]],
+            "validation": [each[k] for each in self.validation],
+            "epochs": self.epochs[k],
+            "diverged": self.diverged[k],
+        }
+
+
+class Loop:
+    """Everything that training needs; `run` does it."""
+
+    def __init__(
+        self,
+        stack: Stack,
+        runs: list[Run],
+        training: Training,
+        *,
+        watchers: Sequence[Watcher] = (),
+        noise: Noise | None = None,
+        tolerant: bool = False,
+    ) -> None:
+        """noise: how much Langevin noise an epoch has. tolerant: a member that diverges does not stop the others."""
+        device, dtype = stack.flat.device, stack.flat.dtype
+        self.stack, self.runs, self.training, self.watchers = stack, runs, training, watchers
+        self.noise, self.tolerant = noise or (lambda epoch: 0.0), tolerant
+        self.batches = Batches(runs, training.batch, device, dtype)
+        self.masks = Masks(runs, stack.template.sites, device, dtype)
+        self.optimiser = Optimiser(stack, training, [run.rate for run in runs], [run.decay for run in runs])
+        self.likelihood: Likelihood = runs[0].task.likelihood
+        self.numbers = torch.zeros(5, device=device, dtype=dtype)
+        self.sums = torch.zeros(len(runs), device=device, dtype=dtype)
+        self.noises = [torch.Generator(device=device) for _ in runs] if noise else []
+        self.history = History(epochs=[0] * len(runs), diverged=[False] * len(runs))
+        self.best = torch.full((len(runs),), math.inf, dtype=torch.float64)
+        self.since = torch.zeros(len(runs), dtype=torch.long)
+        self.kept: State = {}
+        self._check()
+
+    def _check(self) -> None:
+        if self.training.patience is not None and not len(self.runs[0].task.validation):
+            raise TrainingError(
+                "patience",
+                expected="validation rows, by which training is stopped",
+                came="the task has none",
+                do="hold some back: task.split(0.1)",
+            )
+        self.batches.shuffle(0)
+        self.masks.shuffle(0)
+        count = min(2, self.batches.batch)
+        x, _ = self.batches.rows(count)
+        self.stack.try_together(x, self.masks.draw(count))
+
+    # ---------------------------------------------------------------------------------------- a step
+    def loss(self, count: int) -> Tensor:
+        """The mean loss of each member (K,) over the rows that are pointed at."""
+        x, y = self.batches.rows(count)
+        with self._precision():
+            outputs = self.stack(x, self.masks.draw(count), train=True)
+        return self.likelihood.nll(outputs, y, Scale(*self.stack.scale)).mean(1)
+
+    def step(self, count: int, noisy: bool) -> None:
+        """One step of all members, eagerly."""
+        losses = self.loss(count)
+        losses.sum().backward()
+        self.optimiser.step(self.numbers, self._noise() if noisy else None)
+        self.sums.add_(losses.detach(), alpha=count / self.batches.n)
+
+    def _noise(self) -> Tensor:
+        """Standard normal numbers for every parameter, each member's from its own stream."""
+        made = torch.zeros_like(self.stack.flat)
+        size = len(made) // len(self.runs)
+        each = [
+            torch.randn(size, generator=generator, device=made.device, dtype=made.dtype) for generator in self.noises
+        ]
+        if len(each) == 1:
+            return each[0]
+        at, taken = 0, 0
+        for parameter in self.stack.parameters.values():
+            count = parameter[0].numel()
+            made[at : at + parameter.numel()] = torch.cat([drawn[taken : taken + count] for drawn in each])
+            at += -(-parameter.numel() // 16) * 16
+            taken += count
+        return made
+
+    def _precision(self) -> Any:
+        enabled = self.training.precision == "bfloat16"
+        return torch.autocast(self.stack.flat.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
+
+    # ------------------------------------------------------------------------------------- the epochs
+    def run(self, progress: Progress | None = None, checkpoint: Path | None = None, what: str = "training") -> History:
+        """Train to the end, from a checkpoint where there is one."""
+        begun, done = time.monotonic(), 0
+        key = fingerprint(self.stack, self.runs, self.training, self.watchers)
+        if checkpoint is not None and checkpoint.exists():
+            done = self._resume(checkpoint, key)
+        before = self.history.seconds
+        with _explaining(self.stack, self.training):
+            captured = Captured(self)
+            for epoch in range(done, self.training.epochs):
+                if progress is not None:
+                    progress(what, epoch, self.training.epochs)
+                self._epoch(epoch, captured)
+                self.history.seconds = before + time.monotonic() - begun
+                if checkpoint is not None:
+                    write_checkpoint(checkpoint, key, epoch + 1, self.state())
+                if self.training.patience is not None and bool((self.since > self.training.patience).all()):
+                    break
+            self._finish()
+        if progress is not None:
+            progress(what, self.training.epochs, self.training.epochs)
+        return self.history
+
+    def _epoch(self, epoch: int, captured: Captured) -> None:
+        self.batches.shuffle(epoch)
+        self.masks.shuffle(epoch)
+        for run, generator in zip(self.runs, self.noises, strict=False):
+            generator.manual_seed(seed_of(run.seed, run.member, "noise", epoch))
+        noise = self.noise(epoch)
+        steps, device = self.batches.steps, self.numbers.device
+        shares = [(epoch + step / steps) / self.training.epochs for step in range(steps)]
+        factors = [self.training.schedule.factor(share, self.training.epochs) for share in shares]
+        table = [self.optimiser.numbers(epoch * steps + step, factors[step], noise) for step in range(steps)]
+        numbers = torch.tensor(table, dtype=self.numbers.dtype).to(device)
+        self.sums.zero_()
+        for step in range(steps):
+            self.batches.load(step)
+            self.numbers.copy_(numbers[step])
+            captured.step(self.batches.size(step), noise > 0.0)
+        self._note(epoch)
+        for watcher in self.watchers:
+            watcher.after_epoch(self.stack, epoch)
+
+    def _note(self, epoch: int) -> None:
+        """Write down the losses of an epoch, and what follows from them."""
+        losses = self.sums.tolist()
+        self.history.losses.append(losses)
+        for k, loss in enumerate(losses):
+            if not math.isfinite(loss) and not self.history.diverged[k]:
+                self.history.diverged[k] = True
+                if not self.tolerant:
+                    self._refuse(k, epoch, loss)
+        if self.training.patience is None:
+            self.history.epochs = [epoch + 1] * len(self.runs)
+            return
+        now = torch.tensor(self.validate(), dtype=torch.float64)
+        going = self.since <= self.training.patience
+        better = going & (now < self.best)
+        self.best = torch.where(better, now, self.best)
+        self.since = torch.where(going, torch.where(better, 0, self.since + 1), self.since)
+        self.history.epochs = [epoch + 1 if on else had for on, had in zip(going, self.history.epochs, strict=True)]
+        self.stack.keep(better.to(self.stack.flat.device), self.kept)
+
+    def _refuse(self, k: int, epoch: int, loss: float) -> None:
+        run = self.runs[k]
+        raise TrainingError(
+            f"training, seed {run.seed}, member {run.member}",
+            expected="a finite loss",
+            came=f"it is {loss} after epoch {epoch + 1}, at a learning rate of {run.rate:g}",
+            do="lower the rate, clip gradients (clip=1.0), or look for odd values in the data",
+        )
+
+    def _finish(self) -> None:
+        if self.training.patience is not None:
+            self.stack.restore(self.kept)
+            self.history.validation.append(self.best.tolist())
+        elif len(self.runs[0].task.validation):
+            self.history.validation.append(self.validate())
+
+    @torch.no_grad()
+    def validate(self) -> list[float]:
+        """The mean loss of each member over its validation rows, nothing being dropped."""
+        rows = torch.stack([run.task.validation for run in self.runs]).to(self.batches.device)
+        x = self.runs[0].task.to(self.batches.device).x
+        total = torch.zeros(len(self.runs), device=rows.device, dtype=self.sums.dtype)
+        for part in rows.split(VALIDATED_AT_ONCE, dim=1):
+            taken = x[part].to(self.batches.x.dtype)
+            with self._precision():
+                outputs = self.stack(taken)
+            total += self.likelihood.nll(outputs, self.batches.y[part], Scale(*self.stack.scale)).sum(1)
+        return (total / rows.shape[1]).tolist()
+
+    # ------------------------------------------------------------------------------------ checkpoints
+    def state(self) -> dict[str, Any]:
+        """Everything that going on needs; random numbers are functions of the epoch and need nothing."""
+        tensors = {"flat": self.stack.flat, "best": self.best, "since": self.since}
+        tensors |= {f"kept/{name}": value for name, value in self.kept.items()}
+        tensors |= {f"buffer/{name}": value for name, value in self.stack.buffers.items()}
+        tensors |= {f"optimiser/{k}": value for k, value in enumerate(self.optimiser.kept)}
+        for k, watcher in enumerate(self.watchers):
+            tensors |= {f"watcher/{k}/{name}": value for name, value in watcher.state().items()}
+        return {"tensors": tensors, "history": vars(self.history)}
+
+    def _resume(self, path: Path, key: str) -> int:
+        done, tensors, history = read_checkpoint(path, key)
+        self.history = History(**history)
+        with torch.no_grad():
+            self.stack.flat.copy_(tensors.pop("flat"))
+            self.best, self.since = tensors.pop("best"), tensors.pop("since")
+            for name, value in self.stack.buffers.items():
+                value.copy_(tensors.pop(f"buffer/{name}"))
+            for k, value in enumerate(self.optimiser.kept):
+                value.copy_(tensors.pop(f"optimiser/{k}"))
+        device = self.stack.flat.device
+        self.kept = {name[5:]: value.to(device) for name, value in tensors.items() if name.startswith("kept/")}
+        for k, watcher in enumerate(self.watchers):
+            head = f"watcher/{k}/"
+            watcher.restore({name[len(head) :]: value for name, value in tensors.items() if name.startswith(head)})
+        return done
+
+
+@contextmanager
+def _explaining(stack: Stack, training: Training) -> Iterator[None]:
+    """Memory that does not suffice is told with what can be done about it."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        small = isinstance(error, torch.OutOfMemoryError | MemoryError) or "enough memory" in str(error)
+        if not small:
+            raise
+        raise TrainingError(
+            "memory",
+            expected=f"room for {stack.size} networks at a batch of {training.batch} on {stack.flat.device}",
+            came=plain(str(error), 120),
+            do="train fewer at a time (together=…), take smaller batches, or use precision='bfloat16'",
+        ) from error

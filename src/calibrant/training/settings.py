@@ -1,0 +1,88 @@
+"""How networks are trained: everything that a paper's table of hyper-parameters says."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import torch
+
+from calibrant.errors import TrainingError, UsageError, did_you_mean, show
+from calibrant.training.schedules import Cosine, Schedule
+
+OPTIMISERS = ("sgd", "adam")
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
+"""What parameters are kept in; bfloat16 means that products are computed in 16 bits and summed in 32."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Epochs, batches, optimiser and learning rate.
+
+    rate: the initial learning rate; schedule: how it goes on. decay: the weight of ½|θ|² in the loss (L2, also with
+    Adam). clip: the largest norm of a network's gradient. patience: epochs without a better validation loss after which
+    a network stops, its best state being kept. capture: replay a captured graph of kernels (CUDA), which takes the
+    waiting between them away; None: where there is one. compile: let PyTorch compile the network first.
+    """
+
+    epochs: int = 100
+    batch: int = 128
+    optimiser: str = "sgd"
+    rate: float = 0.1
+    momentum: float = 0.9
+    nesterov: bool = False
+    decay: float = 5e-4
+    schedule: Schedule = field(default_factory=Cosine)
+    clip: float | None = None
+    patience: int | None = None
+    precision: str = "float32"
+    capture: bool | None = None
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("epochs", 1), ("batch", 1)):
+            value = getattr(self, name)
+            if not (isinstance(value, int) and value >= least):
+                raise UsageError(name, expected="a whole number from 1", came=f"got {show(value)}", do="give one")
+        for name in ("rate", "decay", "momentum"):
+            value = getattr(self, name)
+            if not (isinstance(value, int | float) and 0.0 <= value < float("inf")):
+                raise UsageError(name, expected="a number from 0", came=f"got {show(value)}", do="give one")
+        if self.clip is not None and not self.clip > 0.0:
+            raise UsageError("clip", expected="a norm above 0", came=f"got {show(self.clip)}", do="1.0 is usual")
+        if self.patience is not None and self.patience < 1:
+            raise UsageError("patience", expected="epochs from 1", came=f"got {show(self.patience)}", do="give some")
+        for name, known in (("optimiser", OPTIMISERS), ("precision", tuple(PRECISIONS))):
+            value = getattr(self, name)
+            if value not in known:
+                raise UsageError(
+                    name, expected="a known one", came=f"got {show(value)}", do=did_you_mean(str(value), known)
+                )
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What parameters are kept in."""
+        return PRECISIONS[self.precision]
+
+    def settings(self) -> dict[str, Any]:
+        """What a file says of it."""
+        return {**asdict(replace(self, schedule=Cosine())), "schedule": self.schedule.settings()}
+
+
+def device_of(name: str | torch.device = "auto") -> torch.device:
+    """A device by name; "auto" is a GPU where there is one, else the processor."""
+    if isinstance(name, torch.device):
+        name = str(name)
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise TrainingError(
+            "device",
+            expected="a device that is there",
+            came=f"{show(name)} is not, or PyTorch was built without it",
+            do="use device='cpu', or 'auto' for what there is",
+        ) from error
+    return torch.device("cuda", torch.cuda.current_device()) if name == "cuda" else device

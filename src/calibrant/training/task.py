@@ -1,0 +1,219 @@
+"""What is to be learnt: rows x and y, which of them are for training and which for validation, and their likelihood.
+
+All rows lie in one tensor, also on the device; training and validation rows are numbers of rows, so that twenty splits
+of one data set share it. Images are (N, C, H, W), bytes or floats, raw: networks standardise by the training rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibrant.errors import InputError, LabelsError, ShapeError, UsageError, ValuesError, show
+from calibrant.training.augmenting import Augmentation
+from calibrant.training.likelihoods import Categorical, Gaussian, Likelihood
+from calibrant.training.seeds import stream
+
+SCALED_AT_ONCE = 1 << 24
+"""Numbers of x that are widened at a time when their mean and spread are computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Rows and what they are for."""
+
+    x: Tensor
+    y: Tensor
+    likelihood: Likelihood
+    train: Tensor
+    validation: Tensor
+    augment: Augmentation | None = None
+    standardises: bool = True
+    name: str = "task"
+
+    # ------------------------------------------------------------------------------- constructors
+    @classmethod
+    def classification(cls, x: Any, y: Any, *, classes: int, **known: Any) -> Task:
+        """Rows of C classes, y (N,) whole numbers from 0. See `build` for the other arguments."""
+        labels = _tensor(y, "y")
+        if labels.is_floating_point() or labels.dim() != 1:
+            raise LabelsError(
+                "y",
+                expected="whole numbers (N,)",
+                came=f"{labels.dtype} {tuple(labels.shape)}",
+                do="give class numbers",
+            )
+        likelihood = Categorical(classes)
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+            raise LabelsError(
+                "y",
+                expected=f"class numbers from 0 to {classes - 1}",
+                came=f"they go from {int(labels.min())} to {int(labels.max())}",
+                do="number classes from 0, or say how many there are",
+            )
+        return cls.build(x, labels.long(), likelihood, **known)
+
+    @classmethod
+    def regression(cls, x: Any, y: Any, *, likelihood: Likelihood | None = None, **known: Any) -> Task:
+        """Rows with a number y (N,) each; a Gaussian of x unless another likelihood is given."""
+        numbers = _tensor(y, "y")
+        if numbers.dim() != 1:
+            raise ShapeError("y", expected="shape (N,)", came=f"{tuple(numbers.shape)}", do="give one number a row")
+        if not bool(torch.isfinite(numbers).all()):
+            raise ValuesError(
+                "y", expected="finite numbers", came="some are not", do="drop the rows without an outcome"
+            )
+        chosen = Gaussian() if likelihood is None else likelihood
+        return cls.build(x, numbers if numbers.is_floating_point() else numbers.float(), chosen, **known)
+
+    @classmethod
+    def build(
+        cls,
+        x: Any,
+        y: Tensor,
+        likelihood: Likelihood,
+        *,
+        train: Any = None,
+        validation: Any = None,
+        augment: Augmentation | None = None,
+        standardise: bool = True,
+        name: str = "task",
+    ) -> Task:
+        """x (N, …): rows first. train, validation: numbers of rows; without them all rows are for training.
+
+        augment: how training rows are varied. standardise: by mean and spread of the training rows, for each channel of
+        images and each column of tables; switch it off for token numbers.
+        """
+        rows = _tensor(x, "x")
+        if rows.dim() < 2 or not len(rows):
+            raise ShapeError(
+                "x", expected="shape (N, …) with at least one row", came=f"{tuple(rows.shape)}", do="put rows first"
+            )
+        if len(rows) != len(y):
+            raise ShapeError(
+                "x", expected=f"{len(y)} rows, as y has", came=f"{len(rows)}", do="give both the same rows"
+            )
+        if rows.is_floating_point() and not bool(torch.isfinite(rows).all()):
+            raise ValuesError("x", expected="finite numbers", came="some are not", do="fill in or drop what is missing")
+        held = (
+            _rows(validation, len(rows), "validation") if validation is not None else torch.zeros(0, dtype=torch.long)
+        )
+        kept = _rows(train, len(rows), "train") if train is not None else _others(held, len(rows))
+        if not len(kept):
+            raise InputError("train", expected="rows to train on", came="none are left", do="hold back fewer rows")
+        if len(np.intersect1d(kept.numpy(), held.numpy())):
+            raise InputError(
+                "validation", expected="rows that are not trained on", came="some rows are in both", do="split them"
+            )
+        return cls(rows, y, likelihood, kept, held, augment, standardise, name)
+
+    # ------------------------------------------------------------------------------------- parts
+    @property
+    def n(self) -> int:
+        """Rows to train on."""
+        return len(self.train)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a row of x."""
+        return tuple(self.x.shape[1:])
+
+    def to(self, device: torch.device) -> Task:
+        """The task with its rows on a device."""
+        return self if self.x.device == device else replace(self, x=self.x.to(device), y=self.y.to(device))
+
+    def with_rows(self, train: Any, validation: Any = None) -> Task:
+        """The same data with other rows to train on and to validate by."""
+        n = len(self.x)
+        held = torch.zeros(0, dtype=torch.long) if validation is None else _rows(validation, n, "validation")
+        return replace(self, train=_rows(train, n, "train"), validation=held)
+
+    def split(self, share: float, seed: int = 0) -> Task:
+        """Hold back a share of the training rows, at random, for validation."""
+        if not 0.0 < share < 1.0:
+            raise UsageError("share", expected="a number between 0 and 1", came=f"got {share}", do="0.1 is usual")
+        order = self.train[torch.randperm(self.n, generator=stream(seed, "split"))]
+        count = min(max(round(share * self.n), 1), self.n - 1)
+        return replace(self, validation=order[:count].sort().values, train=order[count:].sort().values)
+
+    def scales(self, dtype: torch.dtype) -> dict[str, Tensor]:
+        """Means and standard deviations of the training rows; what does not vary is left as it is."""
+        zero, one = torch.zeros((), dtype=dtype), torch.ones((), dtype=dtype)
+        found = {"x_mean": zero, "x_std": one, "y_mean": zero, "y_std": one}
+        if self.standardises:
+            mean, std = self._x_moments()
+            found |= {"x_mean": mean.to(dtype), "x_std": std.to(dtype)}
+        if self.likelihood.standardises:
+            y = self.y[self.train.to(self.y.device)].double().cpu()
+            found |= {"y_mean": y.mean().to(dtype), "y_std": _spread(y.std(unbiased=False)).to(dtype)}
+        return found
+
+    def _x_moments(self) -> tuple[Tensor, Tensor]:
+        """For each channel of images (C, 1, 1), for each column of tables (d,)."""
+        axes = (0,) if self.x.dim() == 2 else (0, *range(2, self.x.dim()))
+        step = max(1, SCALED_AT_ONCE // max(1, self.x[0].numel()))
+        sums, count = [torch.zeros(()), torch.zeros(())], 0
+        centre = self.x[self.train[0].to(self.x.device)].double().mean(tuple(a - 1 for a in axes[1:]), keepdim=True)
+        for rows in self.train.to(self.x.device).split(step):
+            part = self.x[rows].double() - centre
+            for k in range(2):
+                sums[k] = sums[k] + (part ** (k + 1)).sum(axes, keepdim=True)[0].cpu()
+            count += part[:, 0].numel() if part.dim() > 2 else len(part)
+        away = sums[0] / count
+        return (centre.cpu() + away), _spread((sums[1] / count - away**2).clamp(min=0.0).sqrt())
+
+
+def _spread(std: Tensor) -> Tensor:
+    return torch.where(std > 0.0, std, torch.ones_like(std))
+
+
+def _tensor(value: Any, what: str) -> Tensor:
+    """A tensor of an array-like, without a copy where that can be."""
+    if isinstance(value, Tensor):
+        return value.detach()
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise ValuesError(what, expected="numbers", came=f"the type {array.dtype}", do="encode text and objects first")
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        array = array.astype(np.int64)
+    made = torch.from_numpy(np.array(array, copy=not array.flags.writeable, order="C"))
+    return made.float() if made.dtype == torch.float64 and what == "x" else made
+
+
+def _rows(value: Any, n: int, what: str) -> Tensor:
+    """Numbers of rows, from numbers or from a mask."""
+    array = np.asarray(value.cpu() if isinstance(value, Tensor) else value)
+    if array.dtype == bool and array.shape == (n,):
+        array = np.flatnonzero(array)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array.size and not 0 <= array.min() <= array.max() < n):
+        raise UsageError(
+            what, expected=f"numbers of rows from 0 to {n - 1}, or a mask (N,)", came=f"got {show(array)}",
+            do="count rows from 0",
+        )  # fmt: skip
+    if len(np.unique(array)) != array.size:
+        raise UsageError(what, expected="each row once", came="some rows come twice", do="drop the copies")
+    return torch.from_numpy(array.astype(np.int64))
+
+
+def _others(held: Tensor, n: int) -> Tensor:
+    left = torch.ones(n, dtype=torch.bool)
+    left[held] = False
+    return left.nonzero()[:, 0]
+
+
+def same_data(tasks: Sequence[Task]) -> bool:
+    """Whether tasks differ in their rows at most, so that one computation can serve them."""
+    first = tasks[0]
+    return all(
+        task.x is first.x
+        and task.y is first.y
+        and task.n == first.n
+        and len(task.validation) == len(first.validation)
+        and (task.likelihood, task.augment, task.standardises) == (first.likelihood, first.augment, first.standardises)
+        for task in tasks[1:]
+    )
