@@ -99,8 +99,8 @@ __all__ = sorted([*_HOMES, "__version__"])
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name == "recalibration":
-        return import_module("calibrant.recalibration")
+    if name in ("methods", "networks", "recalibration"):
+        return import_module(f"calibrant.{name}")
     raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
 
 

@@ -16,9 +16,10 @@ NEEDED = {
     "inproceedings": {"author", "title", "booktitle", "year"},
     "misc": {"author", "title", "howpublished", "year", "eprint", "archiveprefix"},
     "phdthesis": {"author", "title", "school", "year"},
+    "techreport": {"author", "title", "institution", "year"},
 }
 """What BibTeX wants of each kind; of preprints, what finds them."""
-KNOWN = NEEDED["article"] | NEEDED["incollection"] | NEEDED["misc"] | NEEDED["phdthesis"] | {
+KNOWN = NEEDED["article"] | NEEDED["incollection"] | NEEDED["misc"] | NEEDED["phdthesis"] | NEEDED["techreport"] | {
     "kind", "volume", "number", "pages", "series", "edition", "doi"
 }  # fmt: skip
 by_key = pytest.mark.parametrize("work", WORKS, ids=lambda work: work.key)

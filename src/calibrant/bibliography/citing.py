@@ -110,6 +110,8 @@ def _named(citation: Citation, years: dict[int, list[Work]]) -> Work | None:
         meant = alone or meant
         if len(meant) > 1:
             meant = [work for work in meant if _described(work, citation.rest)]
+        if len(meant) > 1:  # in one volume
+            meant = [work for work in meant if _described(work, citation.rest, venue=False)]
         if len(meant) == 1:
             return meant[0]
     return None
@@ -122,10 +124,12 @@ def _written_by(work: Work, names: list[str], more: bool) -> bool:
     return known == names
 
 
-def _described(work: Work, rest: str) -> bool:
+def _described(work: Work, rest: str, venue: bool = True) -> bool:
     """Whether the text behind a citation says the title, the venue, the pages or the number of the work."""
     said = rest.casefold()
     title = " ".join(_folded(work.title).casefold().split(" ")[:SAID])
-    marks = [title, *(_folded(name).casefold() for name in (work.venue, *SHORT.get(work.venue, ())))]
+    marks = [title]
+    if venue:
+        marks += [_folded(name).casefold() for name in (work.venue, *SHORT.get(work.venue, ()))]
     marks += [mark.casefold() for mark in (work.pages, work.doi, work.arxiv) if mark]
     return any(re.search(rf"(?<!\w){re.escape(mark)}(?!\w)", said) for mark in marks)

@@ -16,6 +16,7 @@ VENUE = {
     "incollection": "booktitle",
     "book": "publisher",
     "phdthesis": "school",
+    "techreport": "institution",
     "misc": "howpublished",
 }
 """The kinds of works, and what BibTeX calls the place where one of the kind appeared."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from calibrant.bibliography import calibration, computing, forecasting, statistics, uncertainty
+from calibrant.bibliography import calibration, computing, forecasting, networks, statistics, uncertainty
 from calibrant.bibliography.work import Work
 
 WORKS: tuple[Work, ...] = tuple(
@@ -13,6 +13,7 @@ WORKS: tuple[Work, ...] = tuple(
             *calibration.WORKS,
             *computing.WORKS,
             *forecasting.WORKS,
+            *networks.WORKS,
             *statistics.WORKS,
             *uncertainty.WORKS,
         ),

@@ -18,6 +18,7 @@ from calibrant.methods.base import Cell, Method, fit_together  # noqa: E402
 from calibrant.methods.csgld import CyclicalSGLD  # noqa: E402
 from calibrant.methods.dropout import LastLayerDropout, MCDropout  # noqa: E402
 from calibrant.methods.ensemble import DeepEnsemble  # noqa: E402
+from calibrant.methods.laplace import Laplace  # noqa: E402
 from calibrant.methods.posterior import Member, Posterior  # noqa: E402
 from calibrant.methods.ridge import BayesianRidge  # noqa: E402
 from calibrant.methods.snapshot import FastGeometricEnsemble, SnapshotEnsemble  # noqa: E402
@@ -40,6 +41,7 @@ __all__ = [
     "FastGeometricEnsemble",
     "FixedGaussian",
     "Gaussian",
+    "Laplace",
     "LastLayerDropout",
     "MCDropout",
     "Member",

@@ -22,7 +22,7 @@ from calibrant.networks.dropping import Dropout
 from calibrant.networks.own import as_architecture
 from calibrant.networks.recipe import Recipe, Template
 from calibrant.networks.stack import Stack, State, fresh_state
-from calibrant.training.loop import Loop, Noise, Progress
+from calibrant.training.loop import Loop, Noise, Progress, explaining
 from calibrant.training.runs import Run
 from calibrant.training.seeds import seeded
 from calibrant.training.settings import Training, device_of
@@ -50,6 +50,7 @@ class Trained:
         """The arguments that every posterior takes."""
         return {
             "recipe": self.recipe, "likelihood": self.task.likelihood, "seed": self.seed, "about": self.about,
+            "template": self.template,
         }  # fmt: skip
 
 
@@ -181,7 +182,7 @@ def fit_together(
     for number, group in enumerate(_groups(cells)):
         place = None if folder is None else folder / f"group{number}"
         trained = _train([cells[k] for k in group], where, progress, place, together, diverged == "keep")
-        made |= {k: _measured(cells[k], each) for k, each in zip(group, trained, strict=True)}
+        made |= dict(zip(group, _measured([cells[k] for k in group], trained), strict=True))
     return [made[k] for k in range(len(cells))]
 
 
@@ -218,16 +219,14 @@ def _train(
     told: list[dict[str, Any]] = []
     seconds = 0.0
     for number, first in enumerate(range(0, len(runs), size)):
-        part = runs[first : first + size]
-        stack = Stack.of(
-            template, [_fresh(recipe, run, method.training) for run in part], device, method.training.dtype
-        )
-        watchers = method.watchers()
-        loop = Loop(
-            stack, part, method.training, watchers=watchers, noise=method.noise(part[0].task.n), tolerant=tolerant
-        )
+        part, watchers = runs[first : first + size], method.watchers()
         path = None if place is None else place / f"part{number}.safetensors"
-        history = loop.run(progress, path, f"{method.name}, {len(part)} at once" if len(part) > 1 else method.name)
+        with explaining(len(part), method.training, device):
+            fresh = [_fresh(recipe, run, method.training) for run in part]
+            stack = Stack.of(template, fresh, device, method.training.dtype)
+            noise = method.noise(part[0].task.n)
+            loop = Loop(stack, part, method.training, watchers=watchers, noise=noise, tolerant=tolerant)
+            history = loop.run(progress, path, f"{method.name}, {len(part)} at once" if len(part) > 1 else method.name)
         states += [stack.state(k) for k in range(len(part))]
         watched += [[watcher.of(k) for watcher in watchers] for k in range(len(part))]
         told += [history.of(k) for k in range(len(part))]
@@ -271,8 +270,14 @@ def _parted(
     return made
 
 
-def _measured(cell: Cell, trained: Trained) -> Posterior:
-    """The posterior, with its costs."""
-    rows = cell.task.x[cell.task.train[:TIMED_ROWS].to(cell.task.x.device)].cpu()
-    examples = sum(each["epochs"] for each in trained.about.history) * trained.about.n
-    return measured(cell.method.posterior(trained), rows, trained.device, examples)
+def _measured(cells: list[Cell], trained: list[Trained]) -> list[Posterior]:
+    """The posteriors with their costs, measured on the first: cells of a group differ in nothing that costs."""
+    made = [cell.method.posterior(each) for cell, each in zip(cells, trained, strict=True)]
+    examples = [sum(run["epochs"] for run in each.about.history) * each.about.n for each in trained]
+    task = cells[0].task
+    rows = task.x[task.train[:TIMED_ROWS].to(task.x.device)].cpu()
+    cost = measured(made[0], rows, trained[0].device, examples[0]).about.cost
+    for posterior, count in zip(made[1:], examples[1:], strict=True):
+        own = None if cost is None else replace(cost, training=posterior.about.seconds, examples=count)
+        posterior.about = replace(posterior.about, cost=own)
+    return made

@@ -51,15 +51,21 @@ def measured(posterior: P, rows: Tensor, device: torch.device, examples: int) ->
     return posterior
 
 
+def _operations(posterior: Any, rows: Tensor, members: int, device: torch.device) -> int:
+    with FlopCounterMode(display=False) as counter:
+        posterior.outputs(rows, members, device=device)
+    return int(counter.get_total_flops())
+
+
 def _measure(posterior: Any, rows: Tensor, device: torch.device, examples: int) -> Cost:
     """Count operations of one and of several members, and time a prediction."""
     rows = posterior._rows(rows)
     members = 1 + FURTHER if posterior.most is None else min(1 + FURTHER, posterior.most)
-    counts = []
-    for count in (1, members):
-        with FlopCounterMode(display=False) as counter:
-            posterior.outputs(rows[:ROWS], count, device=device)
-        counts.append(counter.get_total_flops() / len(rows[:ROWS]))
+    few, more = (rows[torch.zeros(count, dtype=torch.long)] for count in (ROWS, 2 * ROWS))  # drawing members cancels
+    counts = [
+        (_operations(posterior, more, count, device) - _operations(posterior, few, count, device)) / ROWS
+        for count in (1, members)
+    ]
     begun = time.perf_counter()
     posterior.outputs(rows, 1, device=device)
     seconds = (time.perf_counter() - begun) / len(rows)

@@ -30,7 +30,7 @@ class CyclicalSGLD(Method):
     temperature: float = 1.0
     skip: int = 0
     name: ClassVar[str] = "csgld"
-    reference: ClassVar[str] = "Zhang et al. (2020)"
+    reference: ClassVar[str] = "Zhang et al. (2020), ICLR"
 
     def __post_init__(self) -> None:
         length = self.training.epochs // max(self.cycles, 1)
@@ -39,8 +39,8 @@ class CyclicalSGLD(Method):
             raise UsageError(
                 "csgld",
                 expected="sgd, a temperature from 0, cycles more than are skipped, and at most an epoch's sample each",
-                came=f"{self.training.optimiser}, temperature {self.temperature}, samples {self.samples}, skip {self.skip}, "
-                f"{self.cycles} cycles of {length} epochs",
+                came=f"{self.training.optimiser}, T = {self.temperature}, {self.cycles} cycles of {length} epochs, "
+                f"{self.samples} samples, skip {self.skip}",
                 do="train longer, or in fewer cycles",
             )
         object.__setattr__(self, "training", replace(self.training, schedule=Cosine(self.cycles)))

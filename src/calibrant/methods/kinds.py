@@ -9,6 +9,7 @@ from calibrant.methods.base import Method
 from calibrant.methods.csgld import CyclicalSGLD
 from calibrant.methods.dropout import LastLayerDropout, Masked, MCDropout
 from calibrant.methods.ensemble import DeepEnsemble
+from calibrant.methods.laplace import Laplace, LaplacePosterior
 from calibrant.methods.points import Points
 from calibrant.methods.posterior import Posterior
 from calibrant.methods.ridge import BayesianRidge, LinearPosterior
@@ -17,12 +18,12 @@ from calibrant.methods.swag import SWAG, SwagPosterior
 from calibrant.methods.vanilla import Vanilla
 
 KINDS: Mapping[str, type[Posterior]] = {
-    kind.kind: kind for kind in (Points, Masked, Augmented, LinearPosterior, SwagPosterior)
+    kind.kind: kind for kind in (Points, Masked, Augmented, LinearPosterior, SwagPosterior, LaplacePosterior)
 }
 METHODS: Mapping[str, type[Method]] = {
     method.name: method
     for method in (
         Vanilla, MCDropout, LastLayerDropout, DeepEnsemble, SnapshotEnsemble, FastGeometricEnsemble, SWAG, CyclicalSGLD,
-        BayesianRidge,
+        BayesianRidge, Laplace,
     )
 }  # fmt: skip

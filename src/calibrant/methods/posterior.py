@@ -11,6 +11,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,7 +28,7 @@ from calibrant.networks.stack import State
 from calibrant.predictions import Classification, Regression
 from calibrant.training.augmenting import Augmentation
 from calibrant.training.likelihoods import Likelihood, Scale
-from calibrant.training.settings import device_of
+from calibrant.training.settings import device_of, reproducible
 
 ROWS_AT_ONCE = 1024
 USUAL_MEMBERS = 50
@@ -98,9 +99,12 @@ class Posterior(ABC):
     shares_features: bool = False
     """Whether members differ in the last layer alone, so that the rest is computed once for all of them."""
 
-    def __init__(self, recipe: Recipe, likelihood: Likelihood, seed: int, about: About) -> None:
+    def __init__(
+        self, recipe: Recipe, likelihood: Likelihood, seed: int, about: About, template: Template | None = None
+    ) -> None:
+        """template: that of the recipe, where there is one already; posteriors may share it."""
         self.recipe, self.likelihood, self.seed, self.about = recipe, likelihood, seed, about
-        self.template = recipe.template()
+        self.template = recipe.template() if template is None else template
 
     # ----------------------------------------------------------------------------- what methods say
     @abstractmethod
@@ -161,7 +165,8 @@ class Posterior(ABC):
         """
         rows = self._rows(x)
         count = self._count(members)
-        outputs, scales = self.outputs(rows, count, batch=batch, device=device)
+        with reproducible():
+            outputs, scales = self.outputs(rows, count, batch=batch, device=device)
         meta = {"method": self.about.method, "task": self.about.task, "seed": self.seed, **known.pop("meta", {})}
         known.setdefault("name", self.about.method)
         return self.likelihood.predictions(outputs, scales, y, meta=meta, **known)
@@ -218,7 +223,7 @@ class Posterior(ABC):
             rows = rows.to(self.dtype)
         return rows
 
-    @property
+    @cached_property
     def dtype(self) -> torch.dtype:
         """What weights are kept in."""
         return next(value.dtype for value in self.tensors(0).values() if value.is_floating_point())
@@ -255,16 +260,23 @@ def inputs_of(member: Member, layer: str, rows: Tensor, batch: int, where: torch
     """What arrives at a layer, before dropout, block by block."""
     module = member.template.module.to(where).eval()
     tensors = {name: value.to(where) for name, value in member.tensors.items()}
-    arrived: list[Tensor] = []
-    hook = module.get_submodule(layer).register_forward_pre_hook(
-        lambda m, inputs: arrived.append(inputs[0].detach()), prepend=True
-    )
+
+    def arrive(layer: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
+        raise _Arrived(inputs[0].detach())
+
+    hook = module.get_submodule(layer).register_forward_pre_hook(arrive, prepend=True)
     try:
         for part in rows.split(batch):
-            functional_call(module, tensors, (member.seen(part.to(where)),))
-            yield arrived.pop().cpu()
+            try:
+                functional_call(module, tensors, (member.seen(part.to(where)),))
+            except _Arrived as arrived:
+                yield arrived.args[0].cpu()
     finally:
         hook.remove()
+
+
+class _Arrived(Exception):
+    """What was waited for is there, and the rest need not be computed."""
 
 
 def as_json(value: Any) -> str:

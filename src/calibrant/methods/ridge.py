@@ -1,8 +1,8 @@
 """Bayesian ridge regression: a linear function with a normal prior, its two precisions by the largest evidence.
 
-u = w·z + b + ε, w ~ N(0, I/α), ε ~ N(0, 1/β), b with a flat prior, z and u standardised. Given α and β the posterior
-of w is normal, with precision αI + βZᵀZ; α ← γ/|m|² and β ← (n − γ)/|u − Zm|², γ = Σ βλ/(α + βλ) over the eigenvalues λ of
-ZᵀZ, are repeated until they settle. A member is one linear function, drawn from the posterior.
+u = w·z + b + ε, w ~ N(0, I/α), ε ~ N(0, 1/β), b with a flat prior, z and u standardised. Given α and β the posterior of
+w is normal, with precision αI + βZᵀZ; α ← γ/|m|² and β ← (n − γ)/|u − Zm|², γ = Σ βλ/(α + βλ) over the eigenvalues λ
+of ZᵀZ, are repeated until they settle. A member is one linear function, drawn from the posterior.
 
 References: MacKay (1992), Neural Computation 4: 415-447; Tipping (2001), JMLR 1: 211-244.
 """
@@ -39,7 +39,7 @@ class BayesianRidge(Method):
     """A linear function of the columns of a table; no network, and nothing to train."""
 
     name: ClassVar[str] = "bayesian_ridge"
-    reference: ClassVar[str] = "MacKay (1992); Tipping (2001)"
+    reference: ClassVar[str] = "MacKay (1992), Bayesian interpolation; Tipping (2001)"
     tasks: ClassVar[tuple[str, ...]] = ("gaussian", "fixed_gaussian")
 
     def fit(self, task: Task, network: Any = None, seed: int = 0, **ignored: Any) -> LinearPosterior:

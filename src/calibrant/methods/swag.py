@@ -66,18 +66,20 @@ class SWAG(Method):
         mean, square, deviations = trained.watched[0][0]
         std = {name: (square[name] - value.square()).clamp(min=1e-30).sqrt() for name, value in mean.items()}
         buffers = {name: value for name, value in trained.states[0].items() if name not in mean}
-        made = SwagPosterior(mean, std, deviations, [buffers], **trained.known)
+        made = SwagPosterior(mean, std, deviations, [buffers], shared=True, **trained.known)
         return made.more(trained.task, self.draws, trained.device) if self.refresh else made
 
 
 class SwagPosterior(Posterior):
-    """A normal law of weights. buffers: those of each draw whose statistics are known; of one, if all share them."""
+    """A normal law of weights. buffers: those of each draw whose statistics are known; shared: one serves all draws."""
 
     kind: ClassVar[str] = "swag"
 
-    def __init__(self, mean: State, std: State, deviations: list[State], buffers: list[State], **known: Any) -> None:
+    def __init__(
+        self, mean: State, std: State, deviations: list[State], buffers: list[State], shared: bool, **known: Any
+    ) -> None:
         super().__init__(**known)
-        self.mean, self.std, self.deviations, self.buffers = mean, std, deviations, buffers
+        self.mean, self.std, self.deviations, self.buffers, self.shared = mean, std, deviations, buffers, shared
 
     def weights(self, k: int) -> State:
         """The weights of draw k."""
@@ -95,12 +97,12 @@ class SwagPosterior(Posterior):
 
     def tensors(self, k: int) -> State:
         """The weights of draw k with their statistics."""
-        return {**self.weights(k), **self.buffers[k if len(self.buffers) > 1 else 0]}
+        return {**self.weights(k), **self.buffers[0 if self.shared else k]}
 
     @property
     def most(self) -> int | None:
         """As many as have statistics of batches; without batch normalisation as many as one likes."""
-        return len(self.buffers) if len(self.buffers) > 1 else None
+        return None if self.shared else len(self.buffers)
 
     def more(self, task: Task, draws: int, device: torch.device | str = "cpu") -> SwagPosterior:
         """The same law with statistics of batches for so many draws, from the task's training rows."""
@@ -110,18 +112,20 @@ class SwagPosterior(Posterior):
         fresh = refresh(self.template, states, task, torch.device(device))
         buffers = [{name: state[name] for name in self.buffers[0]} for state in fresh]
         known = {"recipe": self.recipe, "likelihood": self.likelihood, "seed": self.seed, "about": self.about}
-        return SwagPosterior(self.mean, self.std, self.deviations, buffers, **known)
+        return SwagPosterior(
+            self.mean, self.std, self.deviations, buffers, shared=False, template=self.template, **known
+        )
 
     def kept(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Mean, standard deviations, deviations, and the statistics of draws."""
         groups = {"mean": self.mean, "std": self.std}
         groups |= {f"deviation{k}": each for k, each in enumerate(self.deviations)}
         groups |= {f"buffers{k}": each for k, each in enumerate(self.buffers)}
-        return Kept(groups).flat(), {}
+        return Kept(groups).flat(), {"shared": self.shared}
 
     @classmethod
     def of_kept(cls, tensors: Mapping[str, Tensor], settings: Mapping[str, Any], **known: Any) -> SwagPosterior:
         """As a file held it."""
         kept = Kept.of(tensors)
         mean, std = kept.groups["mean"], kept.groups["std"]
-        return cls(mean, std, kept.numbered("deviation"), kept.numbered("buffers"), **known)
+        return cls(mean, std, kept.numbered("deviation"), kept.numbered("buffers"), bool(settings["shared"]), **known)

@@ -9,7 +9,7 @@ vmap does not know are computed member after member.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +35,7 @@ class Stack:
     slopes: Tensor
     size: int
     together: bool = True
+    compiled: Callable[[State, Tensor], Tensor] | None = None
 
     @classmethod
     def of(cls, template: Template, states: list[State], device: torch.device, dtype: torch.dtype) -> Stack:
@@ -66,9 +67,17 @@ class Stack:
         if self.size == 1:
             return self._one({name: value[0] for name, value in tensors.items()}, _beside(x)[0])[None]
         if self.together:
-            return torch.vmap(self._one)(tensors, _beside(x))
+            compute = self.compiled if train and self.compiled is not None else self._all
+            return compute(tensors, _beside(x))
         each = [self._one({name: value[k] for name, value in tensors.items()}, x[k]) for k in range(self.size)]
         return torch.stack(each)
+
+    def _all(self, tensors: State, x: Tensor) -> Tensor:
+        return torch.vmap(self._one)(tensors, x)
+
+    def compile(self) -> None:
+        """Let PyTorch compile what training computes, which takes half a minute and then goes faster on a GPU."""
+        self.compiled = torch.compile(self._all)
 
     def _one(self, tensors: State, x: Tensor) -> Tensor:
         return functional_call(self.template.module, tensors, (x,))

@@ -27,7 +27,7 @@ FORMAT = "calibrant-checkpoint-1"
 def fingerprint(stack: Stack, runs: Sequence[Run], training: Training, watchers: Sequence[Watcher]) -> str:
     """What a checkpoint must agree with: networks, rows, settings; not the device, nor whether steps are captured."""
     settings = training.settings()
-    for name in ("capture", "compile"):
+    for name in ("capture", "compile", "deterministic"):
         settings.pop(name)
     told = {
         "parameters": {name: list(value.shape) for name, value in stack.parameters.items()},
@@ -76,7 +76,7 @@ def read_tensors(path: Path, form: str, what: str) -> tuple[dict[str, str], dict
     try:
         with safe_open(path, framework="pt") as stored:
             metadata = dict(stored.metadata() or {})
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+            tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise FileError(
             str(path),

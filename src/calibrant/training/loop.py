@@ -27,7 +27,7 @@ from calibrant.training.likelihoods import Likelihood, Scale
 from calibrant.training.optimisers import Optimiser
 from calibrant.training.runs import Run
 from calibrant.training.seeds import seed_of
-from calibrant.training.settings import Training
+from calibrant.training.settings import Training, reproducible
 from calibrant.training.watching import Watcher
 
 Progress = Callable[[str, float, float], None]
@@ -99,6 +99,8 @@ class Loop:
         count = min(2, self.batches.batch)
         x, _ = self.batches.rows(count)
         self.stack.try_together(x, self.masks.draw(count))
+        if self.training.compile:
+            self.stack.compile()
 
     # ---------------------------------------------------------------------------------------- a step
     def loss(self, count: int) -> Tensor:
@@ -144,7 +146,7 @@ class Loop:
         if checkpoint is not None and checkpoint.exists():
             done = self._resume(checkpoint, key)
         before = self.history.seconds
-        with _explaining(self.stack, self.training):
+        with reproducible(self.training.deterministic):
             captured = Captured(self)
             for epoch in range(done, self.training.epochs):
                 if progress is not None:
@@ -259,17 +261,17 @@ class Loop:
 
 
 @contextmanager
-def _explaining(stack: Stack, training: Training) -> Iterator[None]:
+def explaining(networks: int, training: Training, device: torch.device) -> Iterator[None]:
     """Memory that does not suffice is told with what can be done about it."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        small = isinstance(error, torch.OutOfMemoryError | MemoryError) or "enough memory" in str(error)
-        if not small:
+        short = isinstance(error, torch.OutOfMemoryError | MemoryError) or "enough memory" in str(error)
+        if not short:
             raise
         raise TrainingError(
             "memory",
-            expected=f"room for {stack.size} networks at a batch of {training.batch} on {stack.flat.device}",
+            expected=f"room for {networks} networks at a batch of {training.batch} on {device}",
             came=plain(str(error), 120),
             do="train fewer at a time (together=…), take smaller batches, or use precision='bfloat16'",
         ) from error

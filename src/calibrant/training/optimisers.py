@@ -23,7 +23,8 @@ class Optimiser:
 
     def __init__(self, stack: Stack, training: Training, rates: list[float], decays: list[float]) -> None:
         self.stack, self.training = stack, training
-        self.rate, self.decay = stack.spread(rates), stack.spread(decays)
+        self.rate = stack.spread(rates)
+        self.decay = torch.as_tensor(stack.spread(decays), dtype=stack.flat.dtype, device=stack.flat.device)
         self.decays = any(decays)
         self.kept = [torch.zeros_like(stack.flat) for _ in range(2 if training.optimiser == "adam" else 1)]
 
@@ -39,7 +40,7 @@ class Optimiser:
         if self.training.clip is not None:
             self._clip(self.training.clip)
         if self.decays:
-            slopes.addcmul_(flat, torch.as_tensor(self.decay, dtype=flat.dtype, device=flat.device))
+            slopes.addcmul_(flat, self.decay)
         rate = numbers[FACTOR] * self.rate
         way = self._adam(numbers) if self.training.optimiser == "adam" else self._sgd(numbers)
         flat.sub_(way.mul_(rate) if way is not self.kept[0] else way * rate)

@@ -99,7 +99,7 @@ class LinearDecay(Schedule):
 class Cosine(Schedule):
     """Half a cosine down to zero in each of `cycles`, after a straight rise over the share `warm_up` of the first.
 
-    With several cycles it is that of snapshot ensembles (Huang et al. 2017) and cyclical SGLD (Zhang et al. 2020):
+    With several cycles it is that of snapshot ensembles (Huang et al. 2017) and of cyclical SGLD:
     ½(cos(π·mod(t, 1/cycles)·cycles) + 1).
     """
 

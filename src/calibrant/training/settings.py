@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -22,7 +24,8 @@ class Training:
     rate: the initial learning rate; schedule: how it goes on. decay: the weight of ½|θ|² in the loss (L2, also with
     Adam). clip: the largest norm of a network's gradient. patience: epochs without a better validation loss after which
     a network stops, its best state being kept. capture: replay a captured graph of kernels (CUDA), which takes the
-    waiting between them away; None: where there is one. compile: let PyTorch compile the network first.
+    waiting between them away; None: where there is a GPU. compile: let PyTorch compile the network first, which takes
+    half a minute. deterministic: on a GPU only kernels that give the same bits each time.
     """
 
     epochs: int = 100
@@ -38,6 +41,7 @@ class Training:
     precision: str = "float32"
     capture: bool | None = None
     compile: bool = False
+    deterministic: bool = True
 
     def __post_init__(self) -> None:
         for name, least in (("epochs", 1), ("batch", 1)):
@@ -67,6 +71,18 @@ class Training:
     def settings(self) -> dict[str, Any]:
         """What a file says of it."""
         return {**asdict(replace(self, schedule=Cosine())), "schedule": self.schedule.settings()}
+
+
+@contextmanager
+def reproducible(wanted: bool = True) -> Iterator[None]:
+    """Convolutions by kernels that give the same bits each time, and by no search that could choose others."""
+    with torch.backends.cudnn.flags(
+        enabled=torch.backends.cudnn.enabled,
+        benchmark=False,
+        deterministic=wanted,
+        allow_tf32=torch.backends.cudnn.allow_tf32,
+    ):
+        yield
 
 
 def device_of(name: str | torch.device = "auto") -> torch.device:

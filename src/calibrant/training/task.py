@@ -181,7 +181,8 @@ def _tensor(value: Any, what: str) -> Tensor:
         raise ValuesError(what, expected="numbers", came=f"the type {array.dtype}", do="encode text and objects first")
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = array.astype(np.int64)
-    made = torch.from_numpy(np.array(array, copy=not array.flags.writeable, order="C"))
+    array = np.ascontiguousarray(array)
+    made = torch.from_numpy(array if array.flags.writeable else array.copy())
     return made.float() if made.dtype == torch.float64 and what == "x" else made
 
 
