@@ -36,7 +36,7 @@ def jobs(epochs: int) -> dict[str, Callable[[], Any]]:
         epochs=epochs, batch=128, rate=0.1, nesterov=True, decay=5e-4, precision="bfloat16",
         schedule=Cosine(warm_up=0.05),
     )  # fmt: skip
-    longer = round(epochs * 4 / 3)
+    longer = round(epochs / 3) * 4
     walk = replace(base, schedule=LinearDecay(hold=0.5, end=0.9, least=0.05))
     return {
         "deep_ensemble": lambda: methods.DeepEnsemble(replace(base, compile=True), members=10),

@@ -38,7 +38,7 @@ An ensemble and a network with dropout learn y ~ N((x − 1)², ½) from x ~ N(0
 [Why calibration error is wrong for your ensemble](checks.md) tells the idea.
 
 ```bash
-calibrant reproduce gopal table1                        # hours on a few processors, minutes on a GPU
+calibrant reproduce gopal table1                        # half an hour a seed on one core; minutes on a GPU
 calibrant reproduce gopal table1 --seeds 10 --device cuda
 calibrant reproduce gopal table1 --quick --out quick    # under a minute
 ```
@@ -91,10 +91,13 @@ on, from the last epoch if it was stopped in training. A folder of other setting
 | --- | --- |
 | `plan.json` | all settings |
 | `seed-0/deep_ensemble.safetensors` | networks; `calibrant.methods.load` reads them |
-| `seed-0/deep_ensemble-in.npz`, `-out.npz` | predictions: `calibrant check FILE -s calibration_error --rule range` gives the numbers of the table |
-| `seed-0/deep_ensemble-in.json`, `-out.json` | what that command finds; `calibrant report seed-0` makes a page of it |
+| `seed-0/deep_ensemble-in.npz`, `-out.npz` | predictions |
+| `seed-0/deep_ensemble-in.json`, `-out.json` | what `calibrant check` finds in them |
 | `table1.json`, `table1.md` | the table |
-| `figures/`, `report.html` | figures 3, 4, 5 and 10 of the first seed as SVG, PNG and CSV, and the checks of all seeds |
+| `figures/`, `report.html` | figures 3, 4, 5 and 10 of the first seed (SVG, PNG, CSV); the checks of all seeds |
+
+`calibrant check seed-0/deep_ensemble-in.npz -s calibration_error --rule range` gives the numbers of the table, and
+`calibrant report seed-0` a page of one seed.
 
 Networks may be trained on another machine. `calibrant.bench.gopal.train` does that alone, and needs neither Numba nor
 the libraries of charts; copy `plan.json` and `seed-*/*.safetensors`, and the command goes on from there.
@@ -102,7 +105,7 @@ the libraries of charts; copy `plan.json` and `seed-*/*.safetensors`, and the co
 ```python
 from calibrant.bench import gopal
 
-plan = gopal.Plan(kind="own", seeds=1, rows=500, members=3, masks=8, hidden=(32, 32), epochs=3, rows_out=500, draws=200)
+plan = gopal.Plan(seeds=1, rows=500, members=3, masks=8, hidden=(32, 32), epochs=3, rows_out=500, draws=200)
 gopal.train("small", plan=plan)  # there
 result = gopal.table1("small", plan=plan)  # and here
 print(result.title)
@@ -114,9 +117,8 @@ Gopal (2021), table 1, own settings: 3 epochs, 500 rows, 3 members
 """
 MADE = {
     "full": "By the paper's settings: 50 networks, 128 masks, 10 000 rows, 500 epochs; {seeds} seeds.",
-    "quick": "**These are the numbers of a quick run**, not of the paper's settings: {seeds} seeds of {members} networks, "
-    "{rows} rows and {epochs} epochs.",
-    "own": "**These are not the paper's settings**: {seeds} seeds of {members} networks, {rows} rows and {epochs} epochs.",
+    "quick": "**A quick run, not the paper's**: {members} networks, {rows} rows, {epochs} epochs; {seeds} seeds.",
+    "own": "**Not the paper's settings**: {members} networks, {rows} rows, {epochs} epochs; {seeds} seeds.",
 }
 
 

@@ -26,7 +26,7 @@ TYPOS = {
 }
 COMMANDS = (
     "evaluate", "check", "compare", "recalibrate", "conformal", "detect", "gate", "monitor", "describe", "report",
-    "metrics", "demo",
+    "metrics", "reproduce", "demo",
 )  # fmt: skip
 NO_NUMBA = "import atexit, sys; atexit.register(lambda: print('numba' in sys.modules, file=sys.stderr))"
 

@@ -18,6 +18,7 @@ from calibrant.cli import (
     monitor,
     recalibrate,
     report,
+    reproduce,
 )
 from calibrant.cli.program import Command, Program
 
@@ -42,6 +43,7 @@ BRIEFLY = {
     describe: "Say what a prediction file holds; begin here.",
     report: "Make one HTML page of words, charts and tables.",
     metrics: "List the metrics, or say what one means.",
+    reproduce: "Make a table of a paper anew, beside the printed one.",
     demo: "Judge 20 small networks on handwritten digits.",
 }
 """The commands, each with what the list of them says of it."""

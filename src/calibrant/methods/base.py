@@ -62,6 +62,8 @@ class Method(ABC):
     reference: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]] = ("categorical", "gaussian", "fixed_gaussian")
     """The likelihoods that it knows."""
+    needs_all_epochs: ClassVar[bool] = False
+    """Whether members come from along the way, so that no network may stop before its end."""
 
     training: Training = Training()  # noqa: RUF009 — frozen
 
@@ -110,6 +112,13 @@ class Method(ABC):
 
     def recipe(self, task: Task, network: Any) -> Recipe:
         """How its networks are made."""
+        if self.needs_all_epochs and self.training.patience is not None:
+            raise UsageError(
+                self.name,
+                expected="training to its end",
+                came="it has patience",
+                do="leave patience out of its training",
+            )
         if task.likelihood.name not in self.tasks:
             raise UsageError(
                 self.name,
@@ -225,13 +234,14 @@ def _train(
             fresh = [_fresh(recipe, run, method.training) for run in part]
             stack = Stack.of(template, fresh, device, method.training.dtype)
             noise = method.noise(part[0].task.n)
-            loop = Loop(stack, part, method.training, watchers=watchers, noise=noise, tolerant=tolerant)
+            told_of = {"name": method.name, **method.settings()}
+            loop = Loop(stack, part, method.training, watchers=watchers, noise=noise, tolerant=tolerant, method=told_of)
             history = loop.run(progress, path, f"{method.name}, {len(part)} at once" if len(part) > 1 else method.name)
         states += [stack.state(k) for k in range(len(part))]
         watched += [[watcher.of(k) for watcher in watchers] for k in range(len(part))]
         told += [history.of(k) for k in range(len(part))]
         seconds += history.seconds
-    return _parted(cells, recipe, template, states, watched, told, seconds, device)
+    return _parted(cells, template, states, watched, told, seconds, device)
 
 
 def _fresh(recipe: Recipe, run: Run, training: Training) -> State:
@@ -243,7 +253,6 @@ def _fresh(recipe: Recipe, run: Run, training: Training) -> State:
 
 def _parted(
     cells: list[Cell],
-    recipe: Recipe,
     template: Template,
     states: list[State],
     watched: list[list[Any]],
@@ -265,6 +274,7 @@ def _parted(
             seconds * count / len(states),
             str(device),
         )
+        recipe = cell.method.recipe(cell.task, cell.network)  # rates of dropout may differ
         made.append(Trained(recipe, template, cell.task, cell.seed, states[part], watched[part], about, device))
         at += count
     return made

@@ -30,26 +30,27 @@ class CyclicalSGLD(Method):
     temperature: float = 1.0
     skip: int = 0
     name: ClassVar[str] = "csgld"
+    needs_all_epochs: ClassVar[bool] = True
     reference: ClassVar[str] = "Zhang et al. (2020), ICLR"
 
     def __post_init__(self) -> None:
         length = self.training.epochs // max(self.cycles, 1)
         good = self.cycles >= 1 and 1 <= self.samples <= length and 0 <= self.skip < self.cycles
+        good &= length * self.cycles == self.training.epochs
         if not (good and self.temperature >= 0.0 and self.training.optimiser == "sgd"):
             raise UsageError(
                 "csgld",
-                expected="sgd, a temperature from 0, cycles more than are skipped, and at most an epoch's sample each",
+                expected="sgd, T from 0, cycles of whole epochs, more than are skipped, and a sample an epoch at most",
                 came=f"{self.training.optimiser}, T = {self.temperature}, {self.cycles} cycles of {length} epochs, "
                 f"{self.samples} samples, skip {self.skip}",
-                do="train longer, or in fewer cycles",
+                do="let cycles divide epochs, and samples fit into a cycle",
             )
         object.__setattr__(self, "training", replace(self.training, schedule=Cosine(self.cycles)))
 
     def _left(self, epoch: int) -> tuple[int, int]:
         """The cycle of an epoch, and how many epochs of it come after."""
-        ends = [round(self.training.epochs * (k + 1) / self.cycles) for k in range(self.cycles)]
-        cycle = next(k for k, end in enumerate(ends) if epoch < end)
-        return cycle, ends[cycle] - 1 - epoch
+        length = self.training.epochs // self.cycles
+        return epoch // length, length - 1 - epoch % length
 
     def noise(self, n: int) -> Noise:
         """√(2T/n) in the last epochs of a cycle."""

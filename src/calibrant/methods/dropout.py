@@ -46,7 +46,10 @@ class MCDropout(Method):
 
 @dataclass(frozen=True)
 class LastLayerDropout(MCDropout):
-    """Dropout before the last layer alone: what comes before it is computed once for all members."""
+    """Dropout before the last layer alone: what comes before it is computed once for all members.
+
+    Dropout of the network's own is there in training, and not in prediction.
+    """
 
     where: str = "last"
     name: ClassVar[str] = "last_layer_dropout"
@@ -62,7 +65,9 @@ class Masked(Posterior):
         super().__init__(**known)
         self.state = state
         dropout = self.recipe.dropout or Dropout(0.0, "own")
-        self.rate, self.shares_features = dropout.rate, dropout.where == "last"
+        self.rate, last = dropout.rate, dropout.where == "last"
+        self.sites = [site for site in self.template.sites if site.rate is None or not last]
+        self.shares_features = last and self.template.last == self.template.layers[-1]
 
     def tensors(self, k: int) -> State:
         """The network with one mask for each site, for all rows alike."""
@@ -70,7 +75,7 @@ class Masked(Posterior):
         like = next(value for value in self.state.values() if value.is_floating_point())
         masks = {
             site.mask: draw_mask((1, *site.shape), self.rate if site.rate is None else site.rate, generator, like.dtype)
-            for site in self.template.sites
+            for site in self.sites
         }
         return {**self.state, **masks}
 

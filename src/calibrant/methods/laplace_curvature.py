@@ -267,8 +267,7 @@ def curvature_of(
 
 def _blocks(task: Task, rows: Tensor, dtype: torch.dtype) -> Iterator[tuple[Tensor, Tensor]]:
     for part in rows.split(ROWS_AT_ONCE) if len(rows) else ():
-        x = task.x[part]
-        yield x.to(dtype) if x.is_floating_point() else x, task.y[part]
+        yield task.seen(task.x[part], dtype), task.y[part]
 
 
 def _check(names: tuple[str, ...], arrived: State, outputs: Tensor) -> None:

@@ -7,7 +7,6 @@ member k from it, is all that methods differ in.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +21,6 @@ from torch.func import functional_call
 
 from calibrant.errors import ShapeError, UsageError, ValuesError, show
 from calibrant.methods.costs import Cost
-from calibrant.networks.dropping import MASK
 from calibrant.networks.recipe import Recipe, Template
 from calibrant.networks.stack import State
 from calibrant.predictions import Classification, Regression
@@ -139,15 +137,15 @@ class Posterior(ABC):
 
     def module(self, k: int = 0) -> torch.nn.Module:
         """Member k as an ordinary network that takes raw rows, with its weights in it."""
-        module = self.recipe.template().module
+        module = self.recipe.template().module.to(self.dtype)
+        known = dict(module.named_parameters())
         for name, value in self.member(k).tensors.items():
-            parent, _, leaf = name.rpartition(".")
-            owner = module.get_submodule(parent)
-            if leaf in owner._parameters:
-                owner._parameters[leaf] = torch.nn.Parameter(value.clone())
+            if name in known:
+                known[name].data.copy_(value)  # in place: layers may share it
             else:
-                owner._buffers[leaf] = value.clone()
-        return module.eval()
+                owner, _, leaf = name.rpartition(".")
+                module.get_submodule(owner)._buffers[leaf] = value.clone()
+        return module.requires_grad_(True).eval()
 
     def predict(
         self,
@@ -204,7 +202,7 @@ class Posterior(ABC):
                 for key in _own(layer)
                 if f"{name}.{key}" in member.tensors
             }
-            parts = [functional_call(layer, own, (part.to(where),)).cpu() for part in features.split(batch)]
+            parts = [_alone(layer, own, part.to(where)).cpu() for part in features.split(batch)]
             yield torch.cat(parts), member.scale
 
     # ------------------------------------------------------------------------------------- checks
@@ -220,13 +218,14 @@ class Posterior(ABC):
         if rows.is_floating_point():
             if not bool(torch.isfinite(rows).all()):
                 raise ValuesError("x", expected="finite numbers", came="some are not", do="fill in what is missing")
-            rows = rows.to(self.dtype)
+            wide = self.recipe.standardises and self.recipe.x_dtype == torch.float64
+            rows = rows.to(torch.float64 if wide else self.dtype)
         return rows
 
     @cached_property
     def dtype(self) -> torch.dtype:
         """What weights are kept in."""
-        return next(value.dtype for value in self.tensors(0).values() if value.is_floating_point())
+        return self.tensors(0)["y_mean"].dtype
 
     def _count(self, members: int | None) -> int:
         count = (self.most or USUAL_MEMBERS) if members is None else members
@@ -251,8 +250,14 @@ class Posterior(ABC):
         return f"{type(self).__name__}({self.about.method!r}, {count} members, {self.about.task!r}, seed={self.seed})"
 
 
+def _alone(layer: torch.nn.Module, tensors: State, x: Tensor) -> Tensor:
+    if "passed" in vars(layer):
+        layer.passed = 0
+    return functional_call(layer, tensors, (x,))
+
+
 def _own(layer: torch.nn.Module) -> list[str]:
-    return [*(name for name, _ in layer.named_parameters()), *(name for name, _ in layer.named_buffers()), MASK]
+    return [*(name for name, _ in layer.named_parameters()), *(name for name, _ in layer.named_buffers())]
 
 
 @torch.no_grad()
@@ -277,11 +282,6 @@ def inputs_of(member: Member, layer: str, rows: Tensor, batch: int, where: torch
 
 class _Arrived(Exception):
     """What was waited for is there, and the rest need not be computed."""
-
-
-def as_json(value: Any) -> str:
-    """JSON of settings, in one order."""
-    return json.dumps(value, sort_keys=True)
 
 
 @dataclass

@@ -35,7 +35,7 @@ def refresh(template: Template, states: list[State], task: Task, device: torch.d
 
 @torch.no_grad()
 def _refreshed(template: Template, states: list[State], task: Task, device: torch.device) -> list[State]:
-    dtype = next(value.dtype for value in states[0].values() if value.is_floating_point())
+    dtype = states[0]["y_mean"].dtype
     stack = Stack.of(template, states, device, dtype)
     layers = normalisers(template.module)
     rates = [layer.momentum for layer in layers]
@@ -44,8 +44,7 @@ def _refreshed(template: Template, states: list[State], task: Task, device: torc
         for rows in task.train.to(device).split(ROWS_AT_ONCE):
             for layer in layers:
                 layer.momentum = len(rows) / (seen + len(rows))
-            x = task.x[rows]
-            x = x.to(dtype) if x.is_floating_point() else x
+            x = task.seen(task.x[rows], dtype)
             stack(x.expand(len(states), *x.shape), train=True)
             seen += len(rows)
     finally:

@@ -28,22 +28,23 @@ class SnapshotEnsemble(Method):
     cycles: int = 5
     skip: int = 0
     name: ClassVar[str] = "snapshot_ensemble"
+    needs_all_epochs: ClassVar[bool] = True
     reference: ClassVar[str] = "Huang et al. (2017)"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.skip < self.cycles <= self.training.epochs:
+        if not 0 <= self.skip < self.cycles or self.training.epochs % self.cycles:
             raise UsageError(
                 "cycles",
-                expected=f"more than are skipped, and at most one an epoch ({self.training.epochs})",
-                came=f"cycles {self.cycles}, skip {self.skip}",
-                do="train longer, or in fewer cycles",
+                expected="more than are skipped, each a whole number of epochs",
+                came=f"{self.cycles} cycles in {self.training.epochs} epochs, skip {self.skip}",
+                do="let cycles divide epochs",
             )
         object.__setattr__(self, "training", replace(self.training, schedule=Cosine(self.cycles)))
 
     def watchers(self) -> list[Watcher]:
         """A copy at the end of each cycle that counts."""
-        ends = [round(self.training.epochs * (k + 1) / self.cycles) - 1 for k in range(self.cycles)]
-        return [Snapshots(ends[self.skip :])]
+        length = self.training.epochs // self.cycles
+        return [Snapshots(range((self.skip + 1) * length - 1, self.training.epochs, length))]
 
     def posterior(self, trained: Trained) -> Points:
         """The copies."""
@@ -64,6 +65,7 @@ class FastGeometricEnsemble(Method):
     low: float = 0.005
     refresh: bool = True
     name: ClassVar[str] = "fge"
+    needs_all_epochs: ClassVar[bool] = True
     reference: ClassVar[str] = "Garipov et al. (2018)"
 
     def __post_init__(self) -> None:
@@ -74,9 +76,8 @@ class FastGeometricEnsemble(Method):
                 came=f"cycle {self.cycle}, start {self.start}, epochs {self.training.epochs}",
                 do="train longer, or start earlier",
             )
-        if not isinstance(self.training.schedule, ThenSaw):
-            saw = ThenSaw(self.training.schedule, self.start, self.high, self.low, self.cycle)
-            object.__setattr__(self, "training", replace(self.training, schedule=saw))
+        saw = ThenSaw(self.training.schedule.base, self.start, self.high, self.low, self.cycle)
+        object.__setattr__(self, "training", replace(self.training, schedule=saw))
 
     def watchers(self) -> list[Watcher]:
         """A copy in the middle of each cycle, where the rate is lowest."""

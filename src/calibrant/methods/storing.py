@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save as to_bytes
 
 from calibrant.errors import CalibrantError, FileError, UsageError, plain
-from calibrant.methods.posterior import About, Posterior, as_json
+from calibrant.methods.posterior import About, Posterior
 from calibrant.networks.architecture import architecture_from
 from calibrant.networks.dropping import Dropout
 from calibrant.networks.own import Own, as_architecture
 from calibrant.networks.recipe import Recipe
-from calibrant.predictions.files.writing import atomic_write
-from calibrant.training.checkpoints import plain_tensors, read_tensors
+from calibrant.training.files import read_tensors, write_tensors
 from calibrant.training.likelihoods import likelihood_from
 
-FORMAT = "calibrant-posterior-1"
-DTYPES = {str(kind).removeprefix("torch."): kind for kind in (torch.float32, torch.float64, torch.uint8, torch.int64)}
+KIND = "posterior"
+DTYPES = {
+    str(kind).removeprefix("torch."): kind
+    for kind in (
+        torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool, torch.uint8, torch.int8, torch.int16,
+        torch.int32, torch.int64,
+    )
+}  # fmt: skip
+"""What a row of x may be made of."""
 
 
 def save(posterior: Posterior, path: Path) -> Path:
@@ -41,8 +45,7 @@ def save(posterior: Posterior, path: Path) -> Path:
         "standardises": recipe.standardises,
         "dropout": None if recipe.dropout is None else vars(recipe.dropout),
     }
-    with atomic_write(path) as stream:
-        stream.write(to_bytes(plain_tensors(tensors), {"format": FORMAT, "posterior": as_json(told)}))
+    write_tensors(path, KIND, tensors, told)
     return path
 
 
@@ -50,9 +53,8 @@ def load(path: str | Path, network: Any = None) -> Posterior:
     """The posterior that a file holds. network: your own, where the posterior is of one."""
     from calibrant.methods.kinds import KINDS
 
-    metadata, tensors = read_tensors(Path(path), FORMAT, "a posterior")
+    tensors, told = read_tensors(Path(path), KIND)
     try:
-        told = json.loads(metadata["posterior"])
         kind = KINDS[told["kind"]]
         known = {
             "recipe": _recipe(told, network),
@@ -61,10 +63,10 @@ def load(path: str | Path, network: Any = None) -> Posterior:
             "about": About.of(told["about"]),
         }
         made = kind.of_kept(tensors, told["settings"], **known)
-        _fit_in(made)
+        _try(made)
     except CalibrantError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError, OverflowError) as error:
         raise FileError(
             str(path),
             expected="a whole posterior",
@@ -92,8 +94,8 @@ def _recipe(told: Mapping[str, Any], network: Any) -> Recipe:
     )
 
 
-def _fit_in(posterior: Posterior) -> None:
-    """Refuse weights that are not those of the network."""
+def _try(posterior: Posterior) -> None:
+    """Refuse weights that are not those of the network, and a posterior that cannot predict a row."""
     tensors = posterior.tensors(0)
     for name, value in posterior.template.module.named_parameters():
         if name not in tensors or tensors[name].shape != value.shape:
@@ -104,3 +106,5 @@ def _fit_in(posterior: Posterior) -> None:
                 came=came,
                 do="give the network it was saved with",
             )
+    rows = torch.zeros((1, *posterior.recipe.shape), dtype=posterior.recipe.x_dtype)
+    posterior.predict(rows, 1, device="cpu")

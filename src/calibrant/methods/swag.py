@@ -27,6 +27,9 @@ from calibrant.training.settings import Training
 from calibrant.training.task import Task
 from calibrant.training.watching import Moments, Watcher
 
+LEAST = 1e-30
+"""Variances below it count as this."""
+
 
 @dataclass(frozen=True)
 class SWAG(Method):
@@ -43,6 +46,7 @@ class SWAG(Method):
     draws: int = 20
     refresh: bool = True
     name: ClassVar[str] = "swag"
+    needs_all_epochs: ClassVar[bool] = True
     reference: ClassVar[str] = "Maddox et al. (2019)"
 
     def __post_init__(self) -> None:
@@ -53,9 +57,8 @@ class SWAG(Method):
                 came=f"rank {self.rank}, draws {self.draws}, start {self.start} of {self.training.epochs} epochs",
                 do="train longer, or start earlier",
             )
-        if not isinstance(self.training.schedule, ThenSaw):
-            flat = ThenSaw(self.training.schedule, self.start, self.high, self.high, 0)
-            object.__setattr__(self, "training", replace(self.training, schedule=flat))
+        flat = ThenSaw(self.training.schedule.base, self.start, self.high, self.high, 0)
+        object.__setattr__(self, "training", replace(self.training, schedule=flat))
 
     def watchers(self) -> list[Watcher]:
         """Moments of the weights after each epoch from `start` on."""
@@ -63,8 +66,8 @@ class SWAG(Method):
 
     def posterior(self, trained: Trained) -> SwagPosterior:
         """The normal law, and its first draws."""
-        mean, square, deviations = trained.watched[0][0]
-        std = {name: (square[name] - value.square()).clamp(min=1e-30).sqrt() for name, value in mean.items()}
+        mean, variance, deviations = trained.watched[0][0]
+        std = {name: value.clamp(min=LEAST).sqrt() for name, value in variance.items()}
         buffers = {name: value for name, value in trained.states[0].items() if name not in mean}
         made = SwagPosterior(mean, std, deviations, [buffers], shared=True, **trained.known)
         return made.more(trained.task, self.draws, trained.device) if self.refresh else made

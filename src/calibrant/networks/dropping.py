@@ -1,9 +1,10 @@
 """Dropout whose masks come from outside: one for each row in training, one for all rows of a member.
 
-A site multiplies its input by the buffer `dropout_mask`. A mask without dimensions, as a site has it from the start,
-means that nothing is dropped. Masks are handed in with the weights (`torch.func.functional_call`), so that a member is
-nothing but named tensors. Sites stand before layers by a hook, which leaves the names of parameters as they were;
-`nn.Dropout` of a network's own is replaced by a site.
+A site multiplies its input by the buffer `dropout_mask0`, and by `dropout_mask1` where it is passed again: one
+`nn.Dropout` often serves several places. A mask without dimensions, as a site has it from the start, means that nothing
+is dropped. Masks are handed in with the weights (`torch.func.functional_call`), so that a member is nothing but named
+tensors. Sites stand before layers by a hook, which leaves the names of parameters as they were; `nn.Dropout` of a
+network's own is replaced by a site.
 """
 
 from __future__ import annotations
@@ -59,25 +60,37 @@ class OwnDropout(nn.Module):  # type: ignore[misc]
     def __init__(self, p: float, channels: bool) -> None:
         super().__init__()
         self.p, self.channels = p, channels
-        self.register_buffer(MASK, torch.ones(()), persistent=False)
+        _prepare(self)
 
     def forward(self, x: Tensor) -> Tensor:
         """x, or what the mask leaves of it."""
         return _masked(self, x)
 
 
+def _prepare(module: nn.Module) -> None:
+    """Let a module count how often it was passed."""
+    module.passed = 0
+
+
 def _masked(module: nn.Module, x: Tensor) -> Tensor:
-    mask = getattr(module, MASK)
-    return x if mask.dim() == 0 else x * mask.to(x.dtype)
+    mask = module._buffers.get(f"{MASK}{module.passed}")
+    module.passed += 1
+    return x if mask is None or mask.dim() == 0 else x * mask.to(x.dtype)
 
 
 def _before(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return (_masked(module, inputs[0]), *inputs[1:])
 
 
+def droppers(network: nn.Module) -> list[nn.Module]:
+    """The modules that have sites; they are told when a pass begins, and then count."""
+    return [module for module in network.modules() if "passed" in vars(module)]
+
+
 def replace_own(network: nn.Module) -> None:
     """Every dropout of the network's own gives way to one whose masks come from outside."""
-    for name, module in list(network.named_modules()):
+    made: dict[nn.Module, OwnDropout] = {}
+    for name, module in list(network.named_modules(remove_duplicate=False)):
         if isinstance(module, nn.AlphaDropout | nn.FeatureAlphaDropout):
             raise UsageError(
                 f"layer {name}",
@@ -87,7 +100,8 @@ def replace_own(network: nn.Module) -> None:
             )
         if isinstance(module, nn.Dropout | nn.Dropout1d | nn.Dropout2d | nn.Dropout3d):
             parent, _, child = name.rpartition(".")
-            setattr(network.get_submodule(parent), child, OwnDropout(module.p, not isinstance(module, nn.Dropout)))
+            site = made.setdefault(module, OwnDropout(module.p, not isinstance(module, nn.Dropout)))
+            setattr(network.get_submodule(parent), child, site)
 
 
 def insert(network: nn.Module, where: str, order: list[str]) -> None:
@@ -111,7 +125,7 @@ def insert(network: nn.Module, where: str, order: list[str]) -> None:
         )
     for name in chosen:
         module = network.get_submodule(name)
-        module.register_buffer(MASK, torch.ones(()), persistent=False)
+        _prepare(module)
         module.register_forward_pre_hook(_before)
 
 
@@ -127,35 +141,30 @@ def _chosen(network: nn.Module, where: str, order: list[str]) -> list[str]:
 
 
 def site_shapes(network: nn.Module, sample: Tensor) -> list[Site]:
-    """The sites that one row passes, with the shapes of what arrives there."""
-    found: dict[str, Site] = {}
+    """The sites that one row passes, with the shapes of what arrives there; each gets its mask, which drops nothing."""
+    found: list[Site] = []
 
     def note(name: str, module: nn.Module, arrived: Tensor) -> None:
         shape = tuple(arrived.shape[1:])
-        rate = module.p if isinstance(module, OwnDropout) else None
         if isinstance(module, OwnDropout) and module.channels:
             shape = (shape[0], *(1 for _ in shape[1:]))
-        key = f"{name}.{MASK}" if name else MASK
-        if key in found and found[key].shape != shape:
-            raise UsageError(
-                f"layer {name}",
-                expected="a layer with dropout that is used once, or always with one shape",
-                came=f"it gets shapes {found[key].shape} and {shape}",
-                do="use a layer of its own for each place",
-            )
-        found[key] = Site(key, shape, rate)
+        rate = module.p if isinstance(module, OwnDropout) else None
+        found.append(Site(f"{name}.{MASK}{module.passed}", shape, rate))
 
+    names = {module: name for name, module in network.named_modules()}
     hooks = [
-        module.register_forward_pre_hook(lambda m, inputs, name=name: note(name, m, inputs[0]))
-        for name, module in network.named_modules()
-        if MASK in module._buffers
+        module.register_forward_pre_hook(lambda m, inputs, name=names[module]: note(name, m, inputs[0]), prepend=True)
+        for module in droppers(network)
     ]
     try:
         network(sample)
     finally:
         for hook in hooks:
             hook.remove()
-    return list(found.values())
+    for site in found:
+        owner, _, mask = site.mask.rpartition(".")
+        network.get_submodule(owner).register_buffer(mask, torch.ones(()), persistent=False)
+    return found
 
 
 def draw_mask(shape: tuple[int, ...], rate: float, generator: torch.Generator, dtype: torch.dtype) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from calibrant.errors import CalibrantError, UsageError, plain
 from calibrant.networks.architecture import Architecture
-from calibrant.networks.dropping import LAYERS, MASK, Dropout, Site, insert, replace_own, site_shapes
+from calibrant.networks.dropping import LAYERS, MASK, Dropout, Site, droppers, insert, replace_own, site_shapes
 from calibrant.networks.normalising import stackable
 
 SCALES = ("x_mean", "x_std", "y_mean", "y_std")
@@ -24,13 +24,16 @@ class Prepared(nn.Module):  # type: ignore[misc]
     def __init__(self, inner: nn.Module, standardises: bool) -> None:
         super().__init__()
         self.inner, self.standardises = inner, standardises
+        self.droppers: tuple[nn.Module, ...] = ()
         for name in SCALES:
             self.register_buffer(name, torch.ones(()) if name.endswith("std") else torch.zeros(()))
 
     def forward(self, x: Tensor) -> Tensor:
         """What the network says of raw inputs."""
+        for module in self.droppers:
+            module.passed = 0
         if self.standardises:
-            x = (x.to(self.x_mean.dtype) - self.x_mean) / self.x_std
+            x = ((x.to(self.x_mean.dtype) - self.x_mean) / self.x_std).to(self.y_mean.dtype)
         return self.inner(x)
 
 
@@ -69,17 +72,26 @@ class Recipe:
         replace_own(inner)
         return Prepared(inner, self.standardises)
 
+    def _sample(self, module: nn.Module) -> Tensor:
+        """Two rows, in the numbers of the network where it does not standardise them itself."""
+        rows = torch.zeros((2, *self.shape), dtype=self.x_dtype)
+        own = [value.dtype for value in module.parameters() if value.is_floating_point()]
+        if own:
+            module.to(own[0])
+        return rows.to(own[0]) if own and rows.is_floating_point() and not self.standardises else rows
+
     def template(self) -> Template:
         """A network to hand weights to; what cannot work is refused here, before anything is trained."""
         with torch.random.fork_rng(devices=[]):
             module = self.network()
-            sample = torch.zeros((2, *self.shape), dtype=self.x_dtype)
+            sample = self._sample(module)
             module.eval()
             with torch.no_grad(), _refusing(self):
                 _refuse_draws(module, sample)
                 layers, last = _layers(module, sample, self.outputs)
             if self.dropout is not None:
                 insert(module, self.dropout.where, layers)
+            module.droppers = tuple(droppers(module))
             with torch.no_grad():
                 sites = site_shapes(module, sample)
         stackable(module)
@@ -152,4 +164,4 @@ def _layers(module: nn.Module, sample: Tensor, outputs: int) -> tuple[list[str],
 
 def is_mask(name: str) -> bool:
     """Whether a tensor of this name is a mask of dropout."""
-    return name.rpartition(".")[2] == MASK
+    return name.rpartition(".")[2].startswith(MASK)

@@ -43,7 +43,7 @@ class Stack:
         module = template.module.to(device=device, dtype=dtype)
         names = [name for name, _ in module.named_parameters()]
         shapes = {name: (len(states), *states[0][name].shape) for name in names}
-        sizes = [-(-torch.Size(shapes[name]).numel() // ALIGNED) * ALIGNED for name in names]
+        sizes = [_padded(torch.Size(shapes[name]).numel()) for name in names]
         flat, slopes = (torch.zeros(sum(sizes), device=device, dtype=dtype) for _ in range(2))
         parameters: State = {}
         for name, part, slope in zip(names, flat.split(sizes), slopes.split(sizes), strict=True):
@@ -53,7 +53,9 @@ class Stack:
             parameters[name].requires_grad_()
             parameters[name].grad = slope[:count].view(shapes[name])
         buffers = {
-            name: torch.stack([_cast(state[name], dtype) for state in states]).to(device)
+            name: torch.stack([state[name] if name in SCALES else _cast(state[name], dtype) for state in states]).to(
+                device
+            )
             for name, _ in module.named_buffers()
             if not is_mask(name)
         }
@@ -90,7 +92,7 @@ class Stack:
         try:
             self(x, masks, train=True).sum().backward()
         except (RuntimeError, NotImplementedError) as error:
-            if isinstance(error, torch.OutOfMemoryError):
+            if short_of_memory(error):
                 raise
             self.together = False
             warnings.warn(
@@ -116,13 +118,16 @@ class Stack:
         """A number for each member as one number for each parameter; one number for all where they agree."""
         if len(set(values)) == 1:
             return values[0]
-        wide, at = torch.zeros_like(self.flat), 0
+        wide = torch.zeros_like(self.flat)
         given = torch.tensor(values, device=self.flat.device, dtype=self.flat.dtype)
-        for parameter in self.parameters.values():
-            count = parameter.numel()
-            wide[at : at + count] = given.repeat_interleave(count // self.size)
-            at += -(-count // ALIGNED) * ALIGNED
+        for part in self.parts(wide):
+            part.view(self.size, -1).copy_(given[:, None])
         return wide
+
+    def parts(self, flat: Tensor) -> list[Tensor]:
+        """The parts of a flat tensor that belong to the parameters, member by member, without what pads them."""
+        counts = [parameter.numel() for parameter in self.parameters.values()]
+        return [part[:count] for part, count in zip(flat.split([_padded(n) for n in counts]), counts, strict=True)]
 
     def keep(self, better: Tensor, kept: State) -> None:
         """Take over, into `kept`, the tensors of the members for which `better` (K,) holds."""
@@ -135,6 +140,10 @@ class Stack:
         with torch.no_grad():
             for name, value in {**self.parameters, **self.buffers}.items():
                 value.copy_(kept[name])
+
+
+def _padded(count: int) -> int:
+    return -(-count // ALIGNED) * ALIGNED
 
 
 def _beside(x: Tensor) -> Tensor:
@@ -153,3 +162,8 @@ def fresh_state(network: torch.nn.Module, scales: Mapping[str, Tensor]) -> State
     tensors = {name: value.detach().clone() for name, value in network.state_dict(keep_vars=True).items()}
     tensors |= {name: value.detach().clone() for name, value in network.named_buffers() if not is_mask(name)}
     return tensors | {name: scales[name] for name in SCALES}
+
+
+def short_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory does not suffice: that of a processor comes without a class of its own."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "enough memory" in str(error)

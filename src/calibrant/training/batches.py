@@ -18,7 +18,7 @@ class Batches:
         self.runs, self.augment = runs, task.augment
         self.n, self.batch = task.n, min(batch, task.n)
         self.x = task.x if self.augment is None else self.augment.bordered(task.x)
-        self.x = self.x.to(dtype) if self.x.dtype in (torch.float32, torch.float64) else self.x
+        self.x = task.seen(self.x, dtype)
         self.y = task.y.to(dtype) if task.y.is_floating_point() else task.y
         self.train = torch.stack([run.task.train for run in runs])
         self.device = device

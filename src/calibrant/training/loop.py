@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from calibrant.errors import TrainingError, plain
-from calibrant.networks.stack import Stack, State
+from calibrant.networks.stack import Stack, State, short_of_memory
 from calibrant.training.batches import Batches, Masks
 from calibrant.training.capturing import Captured
-from calibrant.training.checkpoints import fingerprint, read_checkpoint, write_checkpoint
+from calibrant.training.checkpoints import fingerprint, read_checkpoint, refused, write_checkpoint
 from calibrant.training.likelihoods import Likelihood, Scale
 from calibrant.training.optimisers import Optimiser
 from calibrant.training.runs import Run
@@ -34,6 +34,8 @@ Progress = Callable[[str, float, float], None]
 Noise = Callable[[int], float]
 """√(2T/n) of an epoch, 0 where nothing is added."""
 VALIDATED_AT_ONCE = 4096
+WORTH = 20.0
+"""By how many times the time since the last checkpoint exceeds the time that writing it took."""
 
 
 @dataclass
@@ -68,11 +70,16 @@ class Loop:
         watchers: Sequence[Watcher] = (),
         noise: Noise | None = None,
         tolerant: bool = False,
+        method: Mapping[str, Any] | None = None,
     ) -> None:
-        """noise: how much Langevin noise an epoch has. tolerant: a member that diverges does not stop the others."""
+        """noise: how much Langevin noise an epoch has. tolerant: a member that diverges does not stop the others.
+
+        method: what else a checkpoint must agree with.
+        """
         device, dtype = stack.flat.device, stack.flat.dtype
         self.stack, self.runs, self.training, self.watchers = stack, runs, training, watchers
         self.noise, self.tolerant = noise or (lambda epoch: 0.0), tolerant
+        self.method = {} if method is None else method
         self.batches = Batches(runs, training.batch, device, dtype)
         self.masks = Masks(runs, stack.template.sites, device, dtype)
         self.optimiser = Optimiser(stack, training, [run.rate for run in runs], [run.decay for run in runs])
@@ -93,6 +100,14 @@ class Loop:
                 expected="validation rows, by which training is stopped",
                 came="the task has none",
                 do="hold some back: task.split(0.1)",
+            )
+        least = min(self.batches.size(step) for step in range(self.batches.steps))
+        if least == 1 and self.stack.template.normalised:
+            raise TrainingError(
+                "batch",
+                expected="batches of at least two rows, because the network normalises batches",
+                came=f"{self.batches.n} rows in batches of {self.batches.batch} leave one of a single row",
+                do="choose another size of batches",
             )
         self.batches.shuffle(0)
         self.masks.shuffle(0)
@@ -119,18 +134,14 @@ class Loop:
 
     def _noise(self) -> Tensor:
         """Standard normal numbers for every parameter, each member's from its own stream."""
-        made = torch.zeros_like(self.stack.flat)
-        size = len(made) // len(self.runs)
-        each = [
+        made, taken = torch.zeros_like(self.stack.flat), 0
+        size = sum(parameter[0].numel() for parameter in self.stack.parameters.values())
+        each = torch.stack([
             torch.randn(size, generator=generator, device=made.device, dtype=made.dtype) for generator in self.noises
-        ]
-        if len(each) == 1:
-            return each[0]
-        at, taken = 0, 0
-        for parameter in self.stack.parameters.values():
+        ])  # fmt: skip
+        for part, parameter in zip(self.stack.parts(made), self.stack.parameters.values(), strict=True):
             count = parameter[0].numel()
-            made[at : at + parameter.numel()] = torch.cat([drawn[taken : taken + count] for drawn in each])
-            at += -(-parameter.numel() // 16) * 16
+            part.view(len(self.runs), count).copy_(each[:, taken : taken + count])
             taken += count
         return made
 
@@ -142,25 +153,30 @@ class Loop:
     def run(self, progress: Progress | None = None, checkpoint: Path | None = None, what: str = "training") -> History:
         """Train to the end, from a checkpoint where there is one."""
         begun, done = time.monotonic(), 0
-        key = fingerprint(self.stack, self.runs, self.training, self.watchers)
-        if checkpoint is not None and checkpoint.exists():
-            done = self._resume(checkpoint, key)
+        kept = None if checkpoint is None else Keeper(checkpoint, self)
+        if kept is not None:
+            done = kept.resume()
         before = self.history.seconds
         with reproducible(self.training.deterministic):
             captured = Captured(self)
             for epoch in range(done, self.training.epochs):
+                if self.over:
+                    break
                 if progress is not None:
                     progress(what, epoch, self.training.epochs)
                 self._epoch(epoch, captured)
                 self.history.seconds = before + time.monotonic() - begun
-                if checkpoint is not None:
-                    write_checkpoint(checkpoint, key, epoch + 1, self.state())
-                if self.training.patience is not None and bool((self.since > self.training.patience).all()):
-                    break
+                if kept is not None:
+                    kept.keep(epoch + 1, last=self.over or epoch + 1 == self.training.epochs)
             self._finish()
         if progress is not None:
             progress(what, self.training.epochs, self.training.epochs)
         return self.history
+
+    @property
+    def over(self) -> bool:
+        """Whether every network has had its patience."""
+        return self.training.patience is not None and bool((self.since > self.training.patience).all())
 
     def _epoch(self, epoch: int, captured: Captured) -> None:
         self.batches.shuffle(epoch)
@@ -186,8 +202,11 @@ class Loop:
         """Write down the losses of an epoch, and what follows from them."""
         losses = self.sums.tolist()
         self.history.losses.append(losses)
+        stopped = [
+            self.training.patience is not None and since > self.training.patience for since in self.since.tolist()
+        ]
         for k, loss in enumerate(losses):
-            if not math.isfinite(loss) and not self.history.diverged[k]:
+            if not math.isfinite(loss) and not self.history.diverged[k] and not stopped[k]:
                 self.history.diverged[k] = True
                 if not self.tolerant:
                     self._refuse(k, epoch, loss)
@@ -225,7 +244,7 @@ class Loop:
         x = self.runs[0].task.to(self.batches.device).x
         total = torch.zeros(len(self.runs), device=rows.device, dtype=self.sums.dtype)
         for part in rows.split(VALIDATED_AT_ONCE, dim=1):
-            taken = x[part].to(self.batches.x.dtype)
+            taken = self.runs[0].task.seen(x[part], self.sums.dtype)
             with self._precision():
                 outputs = self.stack(taken)
             total += self.likelihood.nll(outputs, self.batches.y[part], Scale(*self.stack.scale)).sum(1)
@@ -242,22 +261,52 @@ class Loop:
             tensors |= {f"watcher/{k}/{name}": value for name, value in watcher.state().items()}
         return {"tensors": tensors, "history": vars(self.history)}
 
-    def _resume(self, path: Path, key: str) -> int:
-        done, tensors, history = read_checkpoint(path, key)
+    def restore(self, tensors: dict[str, Tensor], history: Mapping[str, Any]) -> None:
+        """Take everything back; what does not fit raises an error."""
         self.history = History(**history)
         with torch.no_grad():
-            self.stack.flat.copy_(tensors.pop("flat"))
-            self.best, self.since = tensors.pop("best"), tensors.pop("since")
+            self.stack.flat.copy_(tensors["flat"])
+            self.best.copy_(tensors["best"])
+            self.since.copy_(tensors["since"])
             for name, value in self.stack.buffers.items():
-                value.copy_(tensors.pop(f"buffer/{name}"))
+                value.copy_(tensors[f"buffer/{name}"])
             for k, value in enumerate(self.optimiser.kept):
-                value.copy_(tensors.pop(f"optimiser/{k}"))
+                value.copy_(tensors[f"optimiser/{k}"])
         device = self.stack.flat.device
         self.kept = {name[5:]: value.to(device) for name, value in tensors.items() if name.startswith("kept/")}
         for k, watcher in enumerate(self.watchers):
             head = f"watcher/{k}/"
-            watcher.restore({name[len(head) :]: value for name, value in tensors.items() if name.startswith(head)})
+            watcher.restore(
+                {name[len(head) :]: value.to(device) for name, value in tensors.items() if name.startswith(head)}
+            )
+
+
+class Keeper:
+    """Keeps checkpoints of a loop, and finds what is there of it."""
+
+    def __init__(self, path: Path, loop: Loop) -> None:
+        self.path, self.loop = path, loop
+        self.key = fingerprint(loop.stack, loop.runs, loop.training, loop.watchers, loop.method)
+        self.wrote = self.took = 0.0
+
+    def resume(self) -> int:
+        """How many epochs are done already."""
+        if not self.path.exists():
+            return 0
+        done, tensors, history = read_checkpoint(self.path, self.key)
+        try:
+            self.loop.restore(tensors, history)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise refused(self.path, error) from error
         return done
+
+    def keep(self, done: int, last: bool) -> None:
+        """Write a checkpoint, unless that would take more than a twentieth of the time."""
+        begun = time.monotonic()
+        if last or begun - self.wrote >= WORTH * self.took:
+            write_checkpoint(self.path, self.key, done, self.loop.state())
+            self.wrote = time.monotonic()
+            self.took = self.wrote - begun
 
 
 @contextmanager
@@ -266,8 +315,7 @@ def explaining(networks: int, training: Training, device: torch.device) -> Itera
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        short = isinstance(error, torch.OutOfMemoryError | MemoryError) or "enough memory" in str(error)
-        if not short:
+        if not short_of_memory(error):
             raise
         raise TrainingError(
             "memory",

@@ -12,6 +12,9 @@ from typing import Any, ClassVar
 
 from calibrant.errors import UsageError, show
 
+ROUNDING = 1e-11
+"""Of an epoch, or of a cycle: what is that close to its beginning has begun."""
+
 
 class Schedule(ABC):
     """A factor of the initial learning rate."""
@@ -21,6 +24,11 @@ class Schedule(ABC):
     @abstractmethod
     def factor(self, t: float, epochs: int) -> float:
         """The factor when the share t of so many epochs is done."""
+
+    @property
+    def base(self) -> Schedule:
+        """The schedule itself; of one that goes on from another, that other."""
+        return self
 
     def settings(self) -> dict[str, Any]:
         """What a file says of it."""
@@ -63,7 +71,7 @@ class Steps(Schedule):
 
     def factor(self, t: float, epochs: int) -> float:
         """The factor of the last step that was reached."""
-        now = t * (self.of or epochs) + 1e-9
+        now = t * (self.of or epochs) + ROUNDING
         reached = [factor for at, factor in zip(self.epochs, self.factors, strict=True) if now >= at]
         return reached[-1] if reached else 1.0
 
@@ -75,9 +83,15 @@ class Halving(Schedule):
     every: int = 100
     name: ClassVar[str] = "halving"
 
+    def __post_init__(self) -> None:
+        if not (isinstance(self.every, int) and self.every >= 1):
+            raise UsageError(
+                "schedule halving", expected="epochs from 1", came=f"got {show(self.every)}", do="100 is Gopal's"
+            )
+
     def factor(self, t: float, epochs: int) -> float:
         """2 to the −(epochs done / every), rounded down."""
-        return 0.5 ** int((t * epochs + 1e-9) // self.every)
+        return 0.5 ** int((t * epochs + ROUNDING) // self.every)
 
 
 @dataclass(frozen=True)
@@ -88,6 +102,15 @@ class LinearDecay(Schedule):
     end: float = 0.9
     least: float = 0.01
     name: ClassVar[str] = "linear"
+
+    def __post_init__(self) -> None:
+        if not (0.0 <= self.hold < self.end <= 1.0 and 0.0 <= self.least <= 1.0):
+            raise UsageError(
+                "schedule linear",
+                expected="0 ≤ hold < end ≤ 1, and a least factor from 0 to 1",
+                came=f"hold {show(self.hold)}, end {show(self.end)}, least {show(self.least)}",
+                do="LinearDecay(0.5, 0.9, 0.01), for example",
+            )
 
     def factor(self, t: float, epochs: int) -> float:
         """1, then 1 − (1 − least)(t − hold)/(end − hold), then least."""
@@ -118,11 +141,11 @@ class Cosine(Schedule):
 
     def factor(self, t: float, epochs: int) -> float:
         """½(1 + cos π s), s the share of the cycle."""
-        within = min(t, 1.0 - 1e-12) * self.cycles
-        share = within - math.floor(within)
-        if within < self.warm_up:
+        cycle = min(math.floor(t * self.cycles + ROUNDING), self.cycles - 1)
+        share = min(max(t * self.cycles - cycle, 0.0), 1.0)
+        if cycle == 0 and share < self.warm_up:
             return share / self.warm_up
-        if within < 1.0:
+        if cycle == 0:
             share = (share - self.warm_up) / (1.0 - self.warm_up)
         return 0.5 * (1.0 + math.cos(math.pi * share))
 
@@ -140,7 +163,7 @@ class WarmSteps(Schedule):
 
     def factor(self, t: float, epochs: int) -> float:
         """min(1, epoch/rise) · 0.1^(falls reached)."""
-        now = t * epochs + 1e-9
+        now = t * epochs + ROUNDING
         return min(1.0, now / self.rise if self.rise else 1.0) * 0.1 ** sum(now >= at for at in self.falls)
 
 
@@ -162,13 +185,18 @@ class ThenSaw(Schedule):
     def factor(self, t: float, epochs: int) -> float:
         """As `before` had it for so many epochs; then 1 − 2|s − ½| of the way from high to low."""
         now = t * epochs
-        if now < self.start - 1e-9:
+        if now < self.start - ROUNDING:
             return self.before.factor(now / self.start, self.start)
         if not self.cycle:
             return self.high
-        share = ((now - self.start + 1e-9) / self.cycle) % 1.0
+        share = ((now - self.start + ROUNDING) / self.cycle) % 1.0
         down = 1.0 - abs(2.0 * share - 1.0)
         return (1.0 - down) * self.high + down * self.low
+
+    @property
+    def base(self) -> Schedule:
+        """What came before the saw."""
+        return self.before
 
     def settings(self) -> dict[str, Any]:
         """With those of the schedule before it."""

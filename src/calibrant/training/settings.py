@@ -52,10 +52,14 @@ class Training:
             value = getattr(self, name)
             if not (isinstance(value, int | float) and 0.0 <= value < float("inf")):
                 raise UsageError(name, expected="a number from 0", came=f"got {show(value)}", do="give one")
-        if self.clip is not None and not self.clip > 0.0:
+        if not (self.clip is None or (isinstance(self.clip, int | float) and self.clip > 0.0)):
             raise UsageError("clip", expected="a norm above 0", came=f"got {show(self.clip)}", do="1.0 is usual")
-        if self.patience is not None and self.patience < 1:
+        if not (self.patience is None or (isinstance(self.patience, int) and self.patience >= 1)):
             raise UsageError("patience", expected="epochs from 1", came=f"got {show(self.patience)}", do="give some")
+        if not isinstance(self.schedule, Schedule):
+            raise UsageError(
+                "schedule", expected="a schedule", came=f"got {show(self.schedule)}", do="Cosine(), for example"
+            )
         for name, known in (("optimiser", OPTIMISERS), ("precision", tuple(PRECISIONS))):
             value = getattr(self, name)
             if value not in known:
@@ -94,7 +98,7 @@ def device_of(name: str | torch.device = "auto") -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         raise TrainingError(
             "device",
             expected="a device that is there",

@@ -19,6 +19,7 @@ from calibrant.training.augmenting import Augmentation
 from calibrant.training.likelihoods import Categorical, Gaussian, Likelihood
 from calibrant.training.seeds import stream
 
+NONE = torch.zeros(0, dtype=torch.long)
 SCALED_AT_ONCE = 1 << 24
 """Numbers of x that are widened at a time when their mean and spread are computed."""
 
@@ -100,17 +101,21 @@ class Task:
             )
         if rows.is_floating_point() and not bool(torch.isfinite(rows).all()):
             raise ValuesError("x", expected="finite numbers", came="some are not", do="fill in or drop what is missing")
-        held = (
-            _rows(validation, len(rows), "validation") if validation is not None else torch.zeros(0, dtype=torch.long)
-        )
-        kept = _rows(train, len(rows), "train") if train is not None else _others(held, len(rows))
+        made = cls(rows, y, likelihood, NONE, NONE, augment, standardise, name)
+        return made._parted(train, validation)
+
+    def _parted(self, train: Any, validation: Any) -> Task:
+        """With rows for training and for validation, which have none in common."""
+        n = len(self.x)
+        held = NONE if validation is None else _rows(validation, n, "validation")
+        kept = _others(held, n) if train is None else _rows(train, n, "train")
         if not len(kept):
             raise InputError("train", expected="rows to train on", came="none are left", do="hold back fewer rows")
         if len(np.intersect1d(kept.numpy(), held.numpy())):
             raise InputError(
                 "validation", expected="rows that are not trained on", came="some rows are in both", do="split them"
             )
-        return cls(rows, y, likelihood, kept, held, augment, standardise, name)
+        return replace(self, train=kept, validation=held)
 
     # ------------------------------------------------------------------------------------- parts
     @property
@@ -129,9 +134,7 @@ class Task:
 
     def with_rows(self, train: Any, validation: Any = None) -> Task:
         """The same data with other rows to train on and to validate by."""
-        n = len(self.x)
-        held = torch.zeros(0, dtype=torch.long) if validation is None else _rows(validation, n, "validation")
-        return replace(self, train=_rows(train, n, "train"), validation=held)
+        return self._parted(train, validation)
 
     def split(self, share: float, seed: int = 0) -> Task:
         """Hold back a share of the training rows, at random, for validation."""
@@ -146,30 +149,33 @@ class Task:
         zero, one = torch.zeros((), dtype=dtype), torch.ones((), dtype=dtype)
         found = {"x_mean": zero, "x_std": one, "y_mean": zero, "y_std": one}
         if self.standardises:
-            mean, std = self._x_moments()
-            found |= {"x_mean": mean.to(dtype), "x_std": std.to(dtype)}
+            wide = torch.float64 if self.x.dtype == torch.float64 else dtype  # far from zero, digits count
+            mean, std = _moments(self.x, self.train)
+            found |= {"x_mean": mean.to(wide), "x_std": std.to(wide)}
         if self.likelihood.standardises:
-            y = self.y[self.train.to(self.y.device)].double().cpu()
-            found |= {"y_mean": y.mean().to(dtype), "y_std": _spread(y.std(unbiased=False)).to(dtype)}
+            mean, std = _moments(self.y[:, None], self.train)
+            found |= {"y_mean": mean[0].to(dtype), "y_std": std[0].to(dtype)}
         return found
 
-    def _x_moments(self) -> tuple[Tensor, Tensor]:
-        """For each channel of images (C, 1, 1), for each column of tables (d,)."""
-        axes = (0,) if self.x.dim() == 2 else (0, *range(2, self.x.dim()))
-        step = max(1, SCALED_AT_ONCE // max(1, self.x[0].numel()))
-        sums, count = [torch.zeros(()), torch.zeros(())], 0
-        centre = self.x[self.train[0].to(self.x.device)].double().mean(tuple(a - 1 for a in axes[1:]), keepdim=True)
-        for rows in self.train.to(self.x.device).split(step):
-            part = self.x[rows].double() - centre
-            for k in range(2):
-                sums[k] = sums[k] + (part ** (k + 1)).sum(axes, keepdim=True)[0].cpu()
-            count += part[:, 0].numel() if part.dim() > 2 else len(part)
-        away = sums[0] / count
-        return (centre.cpu() + away), _spread((sums[1] / count - away**2).clamp(min=0.0).sqrt())
+    def seen(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """Rows as networks of that precision take them: raw where they standardise, else in their own numbers."""
+        return x if self.standardises or not x.is_floating_point() else x.to(dtype)
 
 
-def _spread(std: Tensor) -> Tensor:
-    return torch.where(std > 0.0, std, torch.ones_like(std))
+def _moments(x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of rows, for each channel of images (C, 1, 1) and each column of tables (d,).
+
+    In double precision, about the mean, block by block; of what does not vary the second is 1.
+    """
+    axes = (0,) if x.dim() == 2 else (0, *range(2, x.dim()))
+    blocks = rows.to(x.device).split(max(1, SCALED_AT_ONCE // max(1, x[0].numel())))
+    count = len(rows) * (x[0, 0].numel() if x.dim() > 2 else 1)
+    mean = sum(x[part].double().sum(axes, keepdim=True)[0].cpu() for part in blocks) / count
+    squares = sum((x[part].double() - mean.to(x.device)).square().sum(axes, keepdim=True)[0].cpu() for part in blocks)
+    first = x[rows[0].to(x.device)]
+    like = first if x.dim() == 2 else first.flatten(1)[:, 0].view(mean.shape)
+    varies = torch.stack([(x[part] != like).amax(axes, keepdim=True)[0].cpu() for part in blocks]).any(0)
+    return mean, torch.where(varies, (squares / count).sqrt(), torch.ones_like(mean))
 
 
 def _tensor(value: Any, what: str) -> Tensor:
@@ -182,8 +188,7 @@ def _tensor(value: Any, what: str) -> Tensor:
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = array.astype(np.int64)
     array = np.ascontiguousarray(array)
-    made = torch.from_numpy(array if array.flags.writeable else array.copy())
-    return made.float() if made.dtype == torch.float64 and what == "x" else made
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def _rows(value: Any, n: int, what: str) -> Tensor:
@@ -211,10 +216,16 @@ def same_data(tasks: Sequence[Task]) -> bool:
     """Whether tasks differ in their rows at most, so that one computation can serve them."""
     first = tasks[0]
     return all(
-        task.x is first.x
-        and task.y is first.y
-        and task.n == first.n
+        task.n == first.n
         and len(task.validation) == len(first.validation)
         and (task.likelihood, task.augment, task.standardises) == (first.likelihood, first.augment, first.standardises)
+        and _same(task.x, first.x)
+        and _same(task.y, first.y)
         for task in tasks[1:]
     )
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are one, or equal."""
+    alike = one.shape == other.shape and one.dtype == other.dtype and one.device == other.device
+    return alike and (one.data_ptr() == other.data_ptr() or torch.equal(one, other))

@@ -70,36 +70,38 @@ class Snapshots(Watcher):
 
 
 class Moments(Watcher):
-    """Running mean and mean square of the parameters, and their last deviations from the mean (Maddox et al. 2019).
+    """Running mean and variance of the parameters, and their last deviations from the mean (Maddox et al. 2019).
 
-    After the n-th of the given epochs: mean ← (n·mean + θ)/(n + 1), likewise for θ²; the deviation is θ − mean.
+    With δ = θ − mean, after the n-th of the given epochs: mean ← mean + δ/n, variance ← the mean of squares less the
+    square of the mean, computed from deviations as Welford does, because small variances drown in a difference of
+    squares. The deviation that is kept is θ − mean.
     """
 
     def __init__(self, epochs: Collection[int], rank: int) -> None:
         self.epochs, self.rank, self.count = sorted(epochs), rank, 0
         self.mean: State = {}
-        self.square: State = {}
+        self.variance: State = {}
         self.deviations: list[State] = []
 
     def after_epoch(self, stack: Stack, epoch: int) -> None:
         """Take the parameters into the moments if their time has come."""
         if epoch not in self.epochs:
             return
-        now = {name: value.detach().clone() for name, value in stack.parameters.items()}
-        share = 1.0 / (self.count + 1)
-        for name, value in now.items():
-            if self.count:
-                self.mean[name].lerp_(value, share)
-                self.square[name].lerp_(value.square(), share)
-            else:
-                self.mean[name], self.square[name] = value.clone(), value.square()
         self.count += 1
+        now = {name: value.detach().clone() for name, value in stack.parameters.items()}
+        for name, value in now.items():
+            if self.count == 1:
+                self.mean[name], self.variance[name] = value.clone(), torch.zeros_like(value)
+                continue
+            away = value - self.mean[name]
+            self.mean[name].add_(away, alpha=1.0 / self.count)
+            self.variance[name].lerp_(away * (value - self.mean[name]), 1.0 / self.count)
         self.deviations.append({name: value - self.mean[name] for name, value in now.items()})
         self.deviations = self.deviations[-self.rank :] if self.rank else []
 
     def state(self) -> State:
-        """Mean, mean square and deviations, by name."""
-        parts = {"mean": self.mean, "square": self.square}
+        """Mean, variance and deviations, by name."""
+        parts = {"mean": self.mean, "variance": self.variance}
         parts |= {f"deviation{k}": each for k, each in enumerate(self.deviations)}
         made = {f"{part}/{name}": value for part, each in parts.items() for name, value in each.items()}
         return {**made, "count": torch.tensor(self.count)}
@@ -111,12 +113,12 @@ class Moments(Watcher):
         for key, value in rest.items():
             part, _, name = key.partition("/")
             parts.setdefault(part, {})[name] = value
-        self.mean, self.square = parts.pop("mean", {}), parts.pop("square", {})
+        self.mean, self.variance = parts.pop("mean", {}), parts.pop("variance", {})
         self.deviations = [parts[f"deviation{k}"] for k in range(len(parts))]
 
     def of(self, k: int) -> tuple[State, State, list[State]]:
-        """Mean, mean square and deviations of one network."""
-        return _of(self.mean, k), _of(self.square, k), [_of(each, k) for each in self.deviations]
+        """Mean, variance and deviations of one network."""
+        return _of(self.mean, k), _of(self.variance, k), [_of(each, k) for each in self.deviations]
 
     def settings(self) -> dict[str, Any]:
         """The epochs, and how many deviations are kept."""
