@@ -164,7 +164,6 @@ def test_the_seed_decides(name, usual):
 
 
 def test_a_seed_of_numpy_is_a_seed(name, usual, tmp_path):
-    # DEFECT (seeds.seed_of, storing.save): np.int64(0) names other streams than 0, and is no JSON
     task = task_of(usual)
     made = method_of(name).fit(task, network_of(name, task), np.int64(0))
     x = task.x[:5]
@@ -192,7 +191,6 @@ def test_random_numbers_of_others_do_not_matter(name, usual):
 
 
 def test_cells_together_are_cells_alone(name, usual):
-    # DEFECT (fit_together): Bayesian ridge is asked for a network
     task = task_of(usual)
     network = network_of(name, task)
     made = fit_together([Cell(method_of(name), task, network, seed) for seed in (0, 5)])
@@ -319,7 +317,6 @@ BAD = {
     "a number": (3, ShapeError),
     "NaN": (torch.where(X > 2.0, torch.nan, X), ValuesError),
     "infinity": (torch.where(X > 2.0, torch.inf, X).numpy(), ValuesError),
-    # DEFECT (Posterior._rows): TypeError, ValueError, and numbers without their imaginary part
     "text": ([["a"] * 4] * 2, CalibrantError),
     "objects": ([[None] * 4] * 2, CalibrantError),
     "ragged": ([[1.0, 2.0, 3.0, 4.0], [1.0]], CalibrantError),
@@ -338,7 +335,6 @@ def test_odd_rows_are_refused(name, usual, what):
 
 @pytest.mark.parametrize("batch", [0, -1])
 def test_odd_batches_are_refused(name, usual, batch):
-    # DEFECT (Posterior.predict): PyTorch's word on `split`
     with pytest.raises(UsageError, match="batch") as caught:
         fitted(name, usual).predict(task_of(usual).x, 1, batch=batch)
     assert str(caught.value).isprintable()

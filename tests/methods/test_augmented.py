@@ -78,7 +78,6 @@ def test_the_method_says_so(ensemble):
 
 def test_a_member_as_a_module_looks_at_its_variation_too(ensemble):
     """Or it is refused."""
-    # DEFECT (Augmented): `module(k)` is the member below, which looks at rows as they are
     made, x = augmented(ensemble, VARY), images().x
     try:
         found = [made.module(k)(x).detach() for k in range(4)]
@@ -89,7 +88,6 @@ def test_a_member_as_a_module_looks_at_its_variation_too(ensemble):
 
 
 def test_members_are_counted_from_zero(ensemble):
-    # DEFECT (Augmented.member): −1 is taken for one more variation
     with pytest.raises(UsageError, match="member"):
         augmented(ensemble, VARY).member(-1)
 

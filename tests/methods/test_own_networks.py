@@ -153,7 +153,7 @@ def test_a_function_is_as_good_as_a_module():
 
 def test_a_function_that_returns_one_module_again_and_again():
     """Members must not begin with the same weights, and the module is the user's own."""
-    # DEFECT (Own.build): they do, and the module is frozen, cast and rebuilt
+
     only = dense()
     try:
         made = DeepEnsemble(QUICK, members=2).fit(table(), lambda: only)

@@ -125,7 +125,6 @@ def test_what_is_no_table_of_numbers_is_refused(fit, kind):
 
 
 def test_it_can_stand_among_other_cells():
-    # DEFECT (fit_together): it is trained like a network, and one is asked for
     task = linear()
     (made,) = fit_together([Cell(BayesianRidge(), task, None, 3)])
     np.testing.assert_array_equal(

@@ -147,7 +147,6 @@ def test_a_grid_of_rates_and_decays(optimiser):
 )  # fmt: skip
 def test_a_grid_of_rates_of_dropout(network):
     """Beside others a rate of 0 draws masks too, which must not shift those of the network's own dropout."""
-    # DEFECT (Masks): they do: alone, sites of rate 0 are skipped
     task = table()
     check([Cell(MCDropout(QUICK, rate=rate), task, network, 1) for rate in (0.2, 0.0, 0.6)])
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from calibrant.errors import UsageError
 from calibrant.methods.posterior import Member, Posterior
@@ -31,7 +31,13 @@ def augmented(posterior: Posterior, augment: Augmentation, seed: int | None = No
             came=f"its rows have shape {posterior.recipe.shape}",
             do="augment images only",
         )
-    about = replace(posterior.about, method=f"{posterior.about.method}+augmentation")
+    if isinstance(posterior, Augmented):
+        raise UsageError(
+            "augmented", expected="a posterior without variations", came="it has some already", do="augment once"
+        )
+    cost = posterior.about.cost
+    every = None if cost is None else replace(cost, further=cost.first)  # each member looks at other images
+    about = replace(posterior.about, method=f"{posterior.about.method}+augmentation", cost=every)
     return Augmented(
         posterior,
         augment,
@@ -53,9 +59,14 @@ class Augmented(Posterior):
 
     def member(self, k: int) -> Member:
         """The next member of the posterior below, with the k-th variation."""
+        k = self._known(k)
         below = self.base.member(k if self.base.most is None else k % self.base.most)
         vary = self.augment.draw(1, stream(self.seed, k, "member's variation"))
         return replace(below, template=self.template, augment=self.augment, vary=vary)
+
+    def module(self, k: int = 0) -> nn.Module:
+        """Member k as a network that varies the images it is given."""
+        return Looking(super().module(k), self.member(k)).eval()
 
     def tensors(self, k: int) -> State:
         """Those of the member below."""
@@ -79,3 +90,15 @@ class Augmented(Posterior):
         below = settings["below"]
         base = KINDS[below["kind"]].of_kept(tensors, below["settings"], **{**known, "seed": int(below["seed"])})
         return cls(base, Augmentation(int(settings["pad"]), bool(settings["flip"])), **known)
+
+
+class Looking(nn.Module):  # type: ignore[misc]
+    """A network that looks at images as one member does."""
+
+    def __init__(self, network: nn.Module, member: Member) -> None:
+        super().__init__()
+        self.network, self.member = network, member
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What the network says of the variation."""
+        return self.network(self.member.seen(x))

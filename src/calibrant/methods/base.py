@@ -25,7 +25,7 @@ from calibrant.networks.stack import Stack, State, fresh_state
 from calibrant.training.loop import Loop, Noise, Progress, explaining
 from calibrant.training.runs import Run
 from calibrant.training.seeds import seeded
-from calibrant.training.settings import Training, device_of
+from calibrant.training.settings import Training, counted, device_of
 from calibrant.training.task import Task, same_data
 from calibrant.training.watching import Watcher
 
@@ -62,6 +62,8 @@ class Method(ABC):
     reference: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]] = ("categorical", "gaussian", "fixed_gaussian")
     """The likelihoods that it knows."""
+    trains_networks: ClassVar[bool] = True
+    """Whether there is a network to be trained; a method without one overrides `fit`."""
     needs_all_epochs: ClassVar[bool] = False
     """Whether members come from along the way, so that no network may stop before its end."""
 
@@ -104,7 +106,8 @@ class Method(ABC):
     ) -> Posterior:
         """Train on a task. network: an architecture, an `nn.Module` of your own, or a function that makes one.
 
-        checkpoint: a folder in which training is kept after every epoch, and from which it goes on after a stop.
+        checkpoint: a folder in which training is kept after an epoch, unless that would take a twentieth of the time
+        or more, and from which it goes on after a stop.
         together: how many networks are trained at a time; all of them unless memory is short.
         """
         cell = Cell(self, task, network, seed)
@@ -163,8 +166,11 @@ class Cell:
 
     method: Method
     task: Task
-    network: Any
+    network: Any = None
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", counted("seed", self.seed, least=0))
 
 
 # ------------------------------------------------------------------------------------------- many at once
@@ -183,11 +189,14 @@ def fit_together(
     """
     if diverged not in ("raise", "keep"):
         raise UsageError("diverged", expected="'raise' or 'keep'", came=f"got {show(diverged)}", do="choose one")
-    if together is not None and together < 1:
-        raise UsageError("together", expected="a number from 1", came=f"got {together}", do="leave it out for all")
+    together = None if together is None else counted("together", together)
     where = device_of(device)
     folder = None if checkpoint is None else Path(checkpoint)
-    made: dict[int, Posterior] = {}
+    made: dict[int, Posterior] = {
+        k: cell.method.fit(cell.task, cell.network, cell.seed)
+        for k, cell in enumerate(cells)
+        if not cell.method.trains_networks
+    }
     for number, group in enumerate(_groups(cells)):
         place = None if folder is None else folder / f"group{number}"
         trained = _train([cells[k] for k in group], where, progress, place, together, diverged == "keep")
@@ -199,6 +208,8 @@ def _groups(cells: Sequence[Cell]) -> Iterable[list[int]]:
     """Numbers of cells that one computation can serve."""
     groups: list[list[int]] = []
     for k, cell in enumerate(cells):
+        if not cell.method.trains_networks:
+            continue
         for group in groups:
             first = cells[group[0]]
             alike = cell.method.common() == first.method.common() and cell.network is first.network

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from calibrant.errors import UsageError, show
 from calibrant.methods.base import Method, Trained
 from calibrant.methods.points import Points
+from calibrant.training.settings import counted
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,7 @@ class DeepEnsemble(Method):
     reference: ClassVar[str] = "Lakshminarayanan et al. (2017)"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.members, int) or self.members < 1:
-            raise UsageError(
-                "members", expected="a number from 1", came=f"got {show(self.members)}", do="5 to 10 is usual"
-            )
+        object.__setattr__(self, "members", counted("members", self.members))
 
     @property
     def networks(self) -> int:

@@ -14,19 +14,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from calibrant.errors import ShapeError, UsageError, ValuesError, show
+from calibrant.errors import ShapeError, UsageError, ValuesError
 from calibrant.methods.costs import Cost
 from calibrant.networks.recipe import Recipe, Template
 from calibrant.networks.stack import State
 from calibrant.predictions import Classification, Regression
 from calibrant.training.augmenting import Augmentation
 from calibrant.training.likelihoods import Likelihood, Scale
-from calibrant.training.settings import device_of, reproducible
+from calibrant.training.settings import counted, device_of, reproducible
+from calibrant.training.task import as_tensor
 
 ROWS_AT_ONCE = 1024
 USUAL_MEMBERS = 50
@@ -126,14 +126,16 @@ class Posterior(ABC):
     # ------------------------------------------------------------------------------------ members
     def member(self, k: int) -> Member:
         """Member k, from 0."""
-        if not 0 <= k < (self.most or k + 1):
+        return Member(self.template, self.tensors(self._known(k)))
+
+    def _known(self, k: int) -> int:
+        """A number of a member that there is."""
+        number = counted("member", k, least=0)
+        if self.most is not None and number >= self.most:
             raise UsageError(
-                "member",
-                expected=f"a number from 0 to {(self.most or 1) - 1}",
-                came=f"got {k}",
-                do="choose one of those",
+                "member", expected=f"a number from 0 to {self.most - 1}", came=f"got {k}", do="choose one of those"
             )
-        return Member(self.template, self.tensors(k))
+        return number
 
     def module(self, k: int = 0) -> torch.nn.Module:
         """Member k as an ordinary network that takes raw rows, with its weights in it."""
@@ -162,7 +164,7 @@ class Posterior(ABC):
         known: names, ids, weights and columns of the predictions. The method's name and seed stand in their `meta`.
         """
         rows = self._rows(x)
-        count = self._count(members)
+        count, batch = self._count(members), counted("batch", batch)
         with reproducible():
             outputs, scales = self.outputs(rows, count, batch=batch, device=device)
         meta = {"method": self.about.method, "task": self.about.task, "seed": self.seed, **known.pop("meta", {})}
@@ -207,7 +209,7 @@ class Posterior(ABC):
 
     # ------------------------------------------------------------------------------------- checks
     def _rows(self, x: Any) -> Tensor:
-        rows = x.detach() if isinstance(x, Tensor) else torch.from_numpy(np.array(x, order="C"))
+        rows = as_tensor(x, "x")
         if tuple(rows.shape[1:]) != self.recipe.shape or not len(rows):
             raise ShapeError(
                 "x",
@@ -228,13 +230,10 @@ class Posterior(ABC):
         return self.tensors(0)["y_mean"].dtype
 
     def _count(self, members: int | None) -> int:
-        count = (self.most or USUAL_MEMBERS) if members is None else members
-        if not isinstance(count, int) or count < 1 or (self.most is not None and count > self.most):
+        count = (self.most or USUAL_MEMBERS) if members is None else counted("members", members)
+        if self.most is not None and count > self.most:
             raise UsageError(
-                "members",
-                expected=f"a number from 1 to {self.most}" if self.most else "a number from 1",
-                came=f"got {show(members)}",
-                do="ask for fewer, or train more" if self.most else "ask for at least one",
+                "members", expected=f"a number from 1 to {self.most}", came=f"got {members}", do="ask for fewer"
             )
         return count
 

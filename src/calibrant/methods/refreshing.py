@@ -1,18 +1,23 @@
 """Batch-normalisation statistics of networks that were not trained to where they are: averaged, or drawn.
 
 The running means of activations belong to weights that training passed. For other weights they are computed anew in one
-pass over the training rows, as the average over batches (Izmailov et al. 2018, UAI; Maddox et al. 2019).
+pass over the training rows, as the average over batches (Izmailov et al. 2018, UAI; Maddox et al. 2019). Rows are
+varied as they are in training: a network that was trained on crops and flips has other statistics on plain images,
+which took three points of accuracy from a public ResNet-20 on CIFAR-10.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from calibrant.networks.normalising import normalisers
 from calibrant.networks.recipe import Template
 from calibrant.networks.stack import Stack, State
+from calibrant.training.seeds import stream
 from calibrant.training.task import Task
 
 ROWS_AT_ONCE, NETWORKS_AT_ONCE = 512, 10
@@ -41,13 +46,24 @@ def _refreshed(template: Template, states: list[State], task: Task, device: torc
     rates = [layer.momentum for layer in layers]
     seen = 0
     try:
-        for rows in task.train.to(device).split(ROWS_AT_ONCE):
+        for x in _batches(task, dtype):
             for layer in layers:
-                layer.momentum = len(rows) / (seen + len(rows))
-            x = task.seen(task.x[rows], dtype)
+                layer.momentum = len(x) / (seen + len(x))
             stack(x.expand(len(states), *x.shape), train=True)
-            seen += len(rows)
+            seen += len(x)
     finally:
         for layer, rate in zip(layers, rates, strict=True):
             layer.momentum = rate
     return [stack.state(k) for k in range(len(states))]
+
+
+def _batches(task: Task, dtype: torch.dtype) -> Iterator[Tensor]:
+    """The training rows, varied as the task says: each once, the same for every network."""
+    rows = task.train.to(task.x.device)
+    if task.augment is None:
+        yield from (task.seen(task.x[part], dtype) for part in rows.split(ROWS_AT_ONCE))
+        return
+    bordered = task.augment.bordered(task.x)
+    varied = task.augment.draw(len(rows), stream("refresh")).to(rows.device)
+    for part, how in zip(rows.split(ROWS_AT_ONCE), varied.split(ROWS_AT_ONCE), strict=True):
+        yield task.seen(task.augment.cut(bordered, part, how), dtype)

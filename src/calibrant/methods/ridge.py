@@ -28,6 +28,7 @@ from calibrant.networks.stack import State
 from calibrant.predictions import Regression
 from calibrant.training.likelihoods import LEAST_STD, FixedGaussian
 from calibrant.training.seeds import stream
+from calibrant.training.settings import counted
 from calibrant.training.task import Task
 
 MOST_TURNS, SETTLED = 500, 1e-10
@@ -39,12 +40,14 @@ class BayesianRidge(Method):
     """A linear function of the columns of a table; no network, and nothing to train."""
 
     name: ClassVar[str] = "bayesian_ridge"
+    trains_networks: ClassVar[bool] = False
     reference: ClassVar[str] = "MacKay (1992), Bayesian interpolation; Tipping (2001)"
     tasks: ClassVar[tuple[str, ...]] = ("gaussian", "fixed_gaussian")
 
     def fit(self, task: Task, network: Any = None, seed: int = 0, **ignored: Any) -> LinearPosterior:
         """The posterior of a table of numbers. network: None, there is no choice; where it runs does not matter."""
         _check(self, task, network, ignored)
+        seed = counted("seed", seed, least=0)
         begun = perf_counter()
         scales = task.scales(torch.float64)
         rows = task.train.to(task.x.device)

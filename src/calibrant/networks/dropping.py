@@ -168,6 +168,11 @@ def site_shapes(network: nn.Module, sample: Tensor) -> list[Site]:
 
 
 def draw_mask(shape: tuple[int, ...], rate: float, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
-    """Entries that are 0 with probability `rate` and 1/(1 − rate) else, on the generator's device."""
+    """Entries that are 0 with probability `rate` and 1/(1 − rate) else, on the generator's device.
+
+    Where there is no choice nothing is drawn, so that streams are the same beside members of another rate.
+    """
+    if rate in (0.0, 1.0):
+        return torch.full(shape, 1.0 - rate, dtype=dtype, device=generator.device)
     kept = torch.empty(shape, dtype=dtype, device=generator.device).bernoulli_(1.0 - rate, generator=generator)
     return kept.div_(1.0 - rate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ class Own(Architecture):
                 do="pass the module itself, or lambda: MyNetwork(...)",
             )
         self.given = given
+        self.last: weakref.ref[nn.Module] | None = None
 
     def build(self) -> nn.Module:
         """A fresh network: what the function returns, or a copy whose layers are initialised anew."""
@@ -38,7 +40,15 @@ class Own(Architecture):
                     came=f"it returned {type(made).__name__}",
                     do="return the network",
                 )
-            return made
+            if self.last is not None and self.last() is made:
+                raise UsageError(
+                    "network",
+                    expected="a function that makes a new network each time",
+                    came="it returned the same one again",
+                    do="build it inside the function, or pass the module itself",
+                )
+            self.last = weakref.ref(made)
+            return copy.deepcopy(made)  # what is made of it must not be seen in the user's own
         return _initialised(copy.deepcopy(self.given))
 
     def settings(self) -> dict[str, Any]:

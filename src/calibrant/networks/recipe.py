@@ -84,6 +84,7 @@ class Recipe:
         """A network to hand weights to; what cannot work is refused here, before anything is trained."""
         with torch.random.fork_rng(devices=[]):
             module = self.network()
+            _refuse_parameters(module)
             sample = self._sample(module)
             module.eval()
             with torch.no_grad(), _refusing(self):
@@ -114,6 +115,18 @@ def _refusing(recipe: Recipe) -> Iterator[None]:
             came=f"it failed on two of them: {plain(str(error), 160)}",
             do="choose a network for this task, or mend its forward()",
         ) from error
+
+
+def _refuse_parameters(module: nn.Module) -> None:
+    """Every member is initialised anew and trained whole."""
+    for name, value in module.named_parameters():
+        if isinstance(value, nn.parameter.UninitializedParameter):
+            came, do = "it has no shape yet (a lazy layer)", "give layers their sizes"
+        elif not value.requires_grad:
+            came, do = "it is frozen", "unfreeze it, or compute fixed features before and give them as x"
+        else:
+            continue
+        raise UsageError(f"parameter {name}", expected="one that can be initialised and trained", came=came, do=do)
 
 
 def _refuse_draws(module: nn.Module, sample: Tensor) -> None:

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from calibrant.errors import FileError, plain
@@ -48,7 +49,8 @@ def fingerprint(
 
 def _crc(values: Tensor) -> int:
     """A sum that tells other data from these."""
-    return zlib.crc32(memoryview(values.detach().cpu().contiguous().reshape(-1).numpy()).cast("B"))
+    flat = values.detach().cpu().contiguous().reshape(-1)
+    return zlib.crc32(memoryview(flat.view(torch.uint8).numpy())) if len(flat) else 0
 
 
 def write_checkpoint(path: Path, key: str, done: int, state: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import torch
@@ -77,10 +78,11 @@ class Categorical(Likelihood):
     standardises: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.classes, int) or self.classes < 2:
+        if isinstance(self.classes, bool) or not isinstance(self.classes, Integral) or self.classes < 2:
             raise UsageError(
                 "classes", expected="two classes or more", came=f"got {show(self.classes)}", do="give their number"
             )
+        object.__setattr__(self, "classes", int(self.classes))
 
     @property
     def outputs(self) -> int:

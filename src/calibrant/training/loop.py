@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import BatchNorm1d
 
 from calibrant.errors import TrainingError, plain
 from calibrant.networks.stack import Stack, State, short_of_memory
@@ -102,7 +103,7 @@ class Loop:
                 do="hold some back: task.split(0.1)",
             )
         least = min(self.batches.size(step) for step in range(self.batches.steps))
-        if least == 1 and self.stack.template.normalised:
+        if least == 1 and any(isinstance(each, BatchNorm1d) for each in self.stack.template.module.modules()):
             raise TrainingError(
                 "batch",
                 expected="batches of at least two rows, because the network normalises batches",
@@ -176,7 +177,7 @@ class Loop:
     @property
     def over(self) -> bool:
         """Whether every network has had its patience."""
-        return self.training.patience is not None and bool((self.since > self.training.patience).all())
+        return self.training.patience is not None and bool((self.since >= self.training.patience).all())
 
     def _epoch(self, epoch: int, captured: Captured) -> None:
         self.batches.shuffle(epoch)
@@ -203,7 +204,7 @@ class Loop:
         losses = self.sums.tolist()
         self.history.losses.append(losses)
         stopped = [
-            self.training.patience is not None and since > self.training.patience for since in self.since.tolist()
+            self.training.patience is not None and since >= self.training.patience for since in self.since.tolist()
         ]
         for k, loss in enumerate(losses):
             if not math.isfinite(loss) and not self.history.diverged[k] and not stopped[k]:
@@ -214,7 +215,7 @@ class Loop:
             self.history.epochs = [epoch + 1] * len(self.runs)
             return
         now = torch.tensor(self.validate(), dtype=torch.float64)
-        going = self.since <= self.training.patience
+        going = self.since < self.training.patience
         better = going & (now < self.best)
         self.best = torch.where(better, now, self.best)
         self.since = torch.where(going, torch.where(better, 0, self.since + 1), self.since)

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 import torch
 
 from calibrant.errors import TrainingError, UsageError, did_you_mean, show
 from calibrant.training.schedules import Cosine, Schedule
+
+
+def counted(name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least `least`, of Python or NumPy; refuse anything else."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise UsageError(name, expected=f"a whole number from {least}", came=f"got {show(value)}", do="give one")
+    return int(value)
+
 
 OPTIMISERS = ("sgd", "adam")
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
@@ -44,18 +53,15 @@ class Training:
     deterministic: bool = True
 
     def __post_init__(self) -> None:
-        for name, least in (("epochs", 1), ("batch", 1)):
-            value = getattr(self, name)
-            if not (isinstance(value, int) and value >= least):
-                raise UsageError(name, expected="a whole number from 1", came=f"got {show(value)}", do="give one")
+        for name in ("epochs", "batch", "patience"):
+            if getattr(self, name) is not None or name != "patience":
+                object.__setattr__(self, name, counted(name, getattr(self, name)))
         for name in ("rate", "decay", "momentum"):
             value = getattr(self, name)
             if not (isinstance(value, int | float) and 0.0 <= value < float("inf")):
                 raise UsageError(name, expected="a number from 0", came=f"got {show(value)}", do="give one")
         if not (self.clip is None or (isinstance(self.clip, int | float) and self.clip > 0.0)):
             raise UsageError("clip", expected="a norm above 0", came=f"got {show(self.clip)}", do="1.0 is usual")
-        if not (self.patience is None or (isinstance(self.patience, int) and self.patience >= 1)):
-            raise UsageError("patience", expected="epochs from 1", came=f"got {show(self.patience)}", do="give some")
         if not isinstance(self.schedule, Schedule):
             raise UsageError(
                 "schedule", expected="a schedule", came=f"got {show(self.schedule)}", do="Cosine(), for example"

@@ -41,7 +41,7 @@ class Task:
     @classmethod
     def classification(cls, x: Any, y: Any, *, classes: int, **known: Any) -> Task:
         """Rows of C classes, y (N,) whole numbers from 0. See `build` for the other arguments."""
-        labels = _tensor(y, "y")
+        labels = as_tensor(y, "y")
         if labels.is_floating_point() or labels.dim() != 1:
             raise LabelsError(
                 "y",
@@ -62,7 +62,7 @@ class Task:
     @classmethod
     def regression(cls, x: Any, y: Any, *, likelihood: Likelihood | None = None, **known: Any) -> Task:
         """Rows with a number y (N,) each; a Gaussian of x unless another likelihood is given."""
-        numbers = _tensor(y, "y")
+        numbers = as_tensor(y, "y")
         if numbers.dim() != 1:
             raise ShapeError("y", expected="shape (N,)", came=f"{tuple(numbers.shape)}", do="give one number a row")
         if not bool(torch.isfinite(numbers).all()):
@@ -90,7 +90,7 @@ class Task:
         augment: how training rows are varied. standardise: by mean and spread of the training rows, for each channel of
         images and each column of tables; switch it off for token numbers.
         """
-        rows = _tensor(x, "x")
+        rows = as_tensor(x, "x")
         if rows.dim() < 2 or not len(rows):
             raise ShapeError(
                 "x", expected="shape (N, …) with at least one row", came=f"{tuple(rows.shape)}", do="put rows first"
@@ -138,7 +138,11 @@ class Task:
 
     def split(self, share: float, seed: int = 0) -> Task:
         """Hold back a share of the training rows, at random, for validation."""
-        if not 0.0 < share < 1.0:
+        if len(self.validation):
+            raise UsageError(
+                "split", expected="a task of which nothing is held back", came="it has validation rows", do="split once"
+            )
+        if not (isinstance(share, int | float) and 0.0 < share < 1.0):
             raise UsageError("share", expected="a number between 0 and 1", came=f"got {share}", do="0.1 is usual")
         order = self.train[torch.randperm(self.n, generator=stream(seed, "split"))]
         count = min(max(round(share * self.n), 1), self.n - 1)
@@ -178,11 +182,14 @@ def _moments(x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     return mean, torch.where(varies, (squares / count).sqrt(), torch.ones_like(mean))
 
 
-def _tensor(value: Any, what: str) -> Tensor:
+def as_tensor(value: Any, what: str) -> Tensor:
     """A tensor of an array-like, without a copy where that can be."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and not value.is_complex():
         return value.detach()
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError):  # rows of several lengths, or no rows at all
+        array = np.array(None)
     if array.dtype.kind not in "fiub":
         raise ValuesError(what, expected="numbers", came=f"the type {array.dtype}", do="encode text and objects first")
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
@@ -228,4 +235,5 @@ def same_data(tasks: Sequence[Task]) -> bool:
 def _same(one: Tensor, other: Tensor) -> bool:
     """Whether two tensors are one, or equal."""
     alike = one.shape == other.shape and one.dtype == other.dtype and one.device == other.device
-    return alike and (one.data_ptr() == other.data_ptr() or torch.equal(one, other))
+    one_place = one.data_ptr() == other.data_ptr() and one.stride() == other.stride()
+    return alike and (one_place or torch.equal(one, other))

@@ -58,7 +58,7 @@ class Snapshots(Watcher):
         self.kept = {}
         for key, value in state.items():
             epoch, _, name = key.partition("/")
-            self.kept.setdefault(int(epoch), {})[name] = value
+            self.kept.setdefault(int(epoch), {})[name] = value.cpu()
 
     def of(self, k: int) -> list[State]:
         """One network at its epochs, the earliest first."""
