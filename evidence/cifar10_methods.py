@@ -124,13 +124,14 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(JOBS))
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--note", default="", help="what judge is to say of this run")
     given = parser.parse_args()
     if given.what == "train":
         train(given.out, given.only.split(","), given.epochs, given.device)
     else:
         from evidence.cifar10_page import judge
 
-        judge(given.out, PAGE)
+        judge(given.out, PAGE, given.note)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ TEXT = """# Methods on CIFAR-10
 
 Every method for classes that Calibrant has, with a ResNet-20 on the 50 000 training images of CIFAR-10, judged on its
 10 000 test images. One seed, and schedules far shorter than the papers': this page shows that each method works and
-what it costs, not which is best. Trained on {device} in mixed precision (bfloat16), with crops and flips, batches of
-128, SGD with momentum 0.9, a rate of 0.1 and weight decay 5e-4; `evidence/cifar10_methods.py` has all settings.
+what it costs, not which is best. Trained on {device} in mixed precision (bfloat16), with crops and flips,
+batches of 128, SGD with momentum 0.9, a rate of 0.1 and weight decay 5e-4; `evidence/cifar10_methods.py` has all
+settings.
 
 ```bash
 export CALIBRANT_DATA=…   # a folder with cifar10/
@@ -35,7 +37,7 @@ et al. 2020), with its 95 % interval; it is what models may be ranked by.
 {scores}
 
 {single}
-
+{note}
 What a posterior predictive check says (Gopal 2021; 1000 replicates, members read as one for all rows; p is the share of
 replicates below the observed value, and a check passes within their central 95 %). With one member it is a check of
 plain calibration.
@@ -51,8 +53,8 @@ stand on.
 """
 
 
-def judge(folder: Path, page: Path) -> None:
-    """Write the page."""
+def judge(folder: Path, page: Path, note: str = "") -> None:
+    """Write the page. note: what is to be said of this run."""
     facts = json.loads((folder / "facts.json").read_text())
     found = {name: cal.read(folder / f"{name}.npz") for name in ORDER if name in facts}
     lacking = [name for name in ORDER if name not in facts]
@@ -61,7 +63,7 @@ def judge(folder: Path, page: Path) -> None:
             "| method | members | accuracy | NLL | ECE | CLL | 95 % interval |", map(scores, found.values())
         ),
         "checks": table(
-            "| method | " + " | ".join(f"{name} | p | " for name in STATISTICS) + "passed |",
+            "| method | " + " | ".join(f"{name} | p" for name in STATISTICS) + " | passed |",
             map(checks, found.values()),
         ),
         "costs": table(
@@ -71,6 +73,7 @@ def judge(folder: Path, page: Path) -> None:
         "single": singles(found["deep_ensemble"]) if "deep_ensemble" in found else "",
     }
     cost = facts["vanilla"]["cost"]
+    parts["note"] = f"\n{fill(note, 120)}\n" if note else ""
     text = TEXT.format(device="an NVIDIA H200", flops=cost["first"] / 1e6, parameters=cost["network"], **parts)
     page.write_text(text.rstrip() + "\n", encoding="utf-8")
     print(f"written: {page}" + (f"; not found: {', '.join(lacking)}" if lacking else ""))
@@ -107,7 +110,7 @@ def costs(name: str, fact: dict[str, Any]) -> str:
     one = cost["first"] if name != "deep_ensemble" else cost["further"]
     epochs = sum(each["epochs"] for each in fact["history"])
     return (
-        f"| {name} | {cost['first'] / one:.2f} | {cost['further'] / one:.4f} | {cost['stored'] / cost['network']:.1f} |"
+        f"| {name} | {cost['first'] / one:.2g} | {cost['further'] / one:.2g} | {cost['stored'] / cost['network']:.1f} |"
         f" {epochs} | {fact['seconds']:.0f} |"
     )
 
@@ -116,6 +119,6 @@ def singles(ensemble: cal.Classification) -> str:
     """How the single networks of the ensemble do."""
     found = [cal.measure(ensemble.member(k), ["accuracy"])["accuracy"] for k in range(ensemble.members)]
     return (
-        f"Single networks of the deep ensemble are right on {min(found):.2%} to {max(found):.2%} of the test images "
+        f"Single networks of the deep ensemble are right on {min(found):.2%} to {max(found):.2%} of the test images\n"
         f"(mean {np.mean(found):.2%}), their average on {cal.measure(ensemble, ['accuracy'])['accuracy']:.2%}."
     )

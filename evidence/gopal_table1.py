@@ -73,6 +73,11 @@ What each reading expects of calibration error, and what was observed (figure 5)
   in distribution cannot.
 - **Levels.** Calibration error is the sum over 100 levels, as in the paper's tables 2 and 3; table 1 does not say.
 - **Masks.** 128 masks of dropout stand for the average, as in the paper; here a replicate draws one of the same 128.
+- **Gradients are clipped** to a norm of 1, of which the paper says nothing. Without that, at its learning rate of
+  0.005, single steps threw 2 to 7 of 50 networks so far off that they never came back (training loss 1.2 to 7 instead
+  of 1.07; five seeds on a GPU). Out of distribution the independent reading still failed and the Bayesian one passed
+  with all five seeds, but sharpness was that of the lost networks, 10 to 16, far above that of dropout.
+  `Plan(clip=None)` trains so.
 - **What the paper leaves open.** Dropout stands before every dense layer but the first. x and y are standardised by the
   training rows. The standard deviation is softplus of the second output, at least 0.001 of that of y. Weights begin as
   PyTorch has them. There is no weight decay. Members of an ensemble differ in weights and order of rows.

@@ -28,6 +28,7 @@ def trained(
     """The posterior of each seed. checkpoint: a folder from which training goes on after a stop."""
     from calibrant.methods import Cell, Task, fit_together
     from calibrant.networks import MLP
+    from calibrant.training.settings import device_of
 
     parts = [draw(seed, TRAIN, plan.rows) for seed in range(plan.seeds)]
     x, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("x", "y"))
@@ -35,7 +36,8 @@ def trained(
     tasks = [every.with_rows(np.arange(seed * plan.rows, (seed + 1) * plan.rows)) for seed in range(plan.seeds)]
     method, network = method_of(plan, model), MLP(1, 2, plan.hidden, plan.activation)
     cells = [Cell(method, task, network, seed) for seed, task in enumerate(tasks)]
-    return fit_together(cells, device=device, progress=progress, checkpoint=checkpoint)
+    few = plan.members if device_of(device).type == "cpu" else None  # what a processor's caches hold
+    return fit_together(cells, device=device, progress=progress, checkpoint=checkpoint, together=few)
 
 
 def method_of(plan: Plan, model: str) -> Method:
@@ -45,7 +47,7 @@ def method_of(plan: Plan, model: str) -> Method:
 
     training = Training(
         epochs=plan.epochs, batch=plan.batch, optimiser="adam", rate=plan.rate, decay=0.0,
-        schedule=Halving(plan.halved_every),
+        schedule=Halving(plan.halved_every), clip=plan.clip,
     )  # fmt: skip
     if model == ENSEMBLE:
         return DeepEnsemble(training, members=plan.members)

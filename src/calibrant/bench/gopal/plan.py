@@ -42,6 +42,9 @@ class Plan:
     rate: float = 5e-3
     halved_every: int = 100
     """Epochs after which the learning rate is halved."""
+    clip: float | None = 1.0
+    """The largest norm of a network's gradient; the paper says nothing of it. Without, single steps throw some networks
+    of fifty so far off that they never come back, and the spread of the ensemble is theirs."""
     draws: int = 1000
     """Replicates of a check."""
     check_seed: int = 0
