@@ -162,8 +162,8 @@ def test_members_disagree_more_away_from_the_data(structure, curve):
 def test_around_a_trained_network_is_what_fitting_gives(structure, curve):
     task, network = curve
     training = Training(epochs=60, batch=16, rate=0.02, decay=1e-3)
-    fitted = Laplace(training, structure=structure).fit(task, MLP(1, 2, (16,)), seed=3)
-    around = Laplace(structure=structure).around(network, task)
+    fitted = Laplace(training, structure=structure, tune=None).fit(task, MLP(1, 2, (16,)), seed=3)
+    around = Laplace(structure=structure, tune=None).around(network, task)
     assert fitted.prior == around.prior == pytest.approx(48 * 1e-3)
     assert same(fitted.tensors(4), around.tensors(4))
     assert around.about.settings == fitted.about.settings
@@ -190,7 +190,7 @@ def test_draws_are_functions_of_seed_and_number(structure, curve):
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_the_scale_multiplies_deviations(structure, curve):
     task, network = curve
-    one, three = (Laplace(structure=structure, scale=scale).around(network, task) for scale in (1.0, 3.0))
+    one, three = (Laplace(structure=structure, scale=scale, tune=None).around(network, task) for scale in (1.0, 3.0))
     mean = network.tensors(0)
     for name, value in one.weights(1).items():
         torch.testing.assert_close(three.weights(1)[name] - mean[name], 3.0 * (value - mean[name]))

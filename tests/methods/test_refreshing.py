@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from calibrant.methods import Augmentation, Task, Training, Vanilla  # noqa: E402
+from calibrant.errors import CalibrantWarning  # noqa: E402
+from calibrant.methods import SWAG, Augmentation, Task, Training, Vanilla  # noqa: E402
 from calibrant.methods.refreshing import refresh  # noqa: E402
 from calibrant.training.seeds import stream  # noqa: E402
 
@@ -35,7 +36,8 @@ def statistics(task):
 def test_rows_are_varied_as_in_training(bright):
     (mean, var), state = statistics(bright)
     augment = bright.augment
-    varied = augment.cut(augment.bordered(bright.x), bright.train, augment.draw(90, stream("refresh")))
+    order = torch.randperm(90, generator=stream("refresh", "order"))
+    varied = augment.cut(augment.bordered(bright.x), bright.train[order], augment.draw(90, stream("refresh")))
     seen = (varied.double() - state["x_mean"]) / state["x_std"]
     torch.testing.assert_close(mean, seen.mean((0, 2, 3)))
     torch.testing.assert_close(var, seen.transpose(0, 1).flatten(1).var(1))
@@ -45,3 +47,35 @@ def test_rows_are_varied_as_in_training(bright):
 def test_without_variations_rows_are_as_they_are(bright):
     (mean, _), _ = statistics(replace(bright, augment=None))
     torch.testing.assert_close(mean, torch.zeros(2, dtype=torch.float64), atol=1e-12, rtol=0.0)
+
+
+def test_rows_that_lie_class_by_class_are_shuffled(bright):
+    """Batches of one class would have the spread within a class alone."""
+    x = (20.0 * np.repeat(np.arange(2), 600)[:, None] + np.random.default_rng(1).normal(size=(1200, 3))).astype(
+        np.float32
+    )
+    task = Task.classification(x, np.repeat(np.arange(2), 600), classes=2, standardise=False)
+    network = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2))
+    made = Vanilla(Training(epochs=1, batch=60, rate=0.01)).fit(task, network)
+    (state,) = refresh(made.template, made.states, task, torch.device("cpu"))
+    np.testing.assert_allclose(state["inner.0.running_var"], x.var(0), rtol=0.05)
+
+
+def test_layers_that_cannot_be_batched_are_refreshed_one_by_one():
+    class Choosing(nn.Module):
+        """A network with a choice that depends on its data."""
+
+        def __init__(self):
+            super().__init__()
+            self.norm, self.last = nn.BatchNorm1d(4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            made = self.last(self.norm(x))
+            return made if bool(made.abs().max() > 0) else made + 1.0
+
+    rng = np.random.default_rng(2)
+    task = Task.classification(rng.normal(size=(513, 4)), np.arange(513) % 3, classes=3)
+    made = SWAG(Training(epochs=4, batch=57), start=1, draws=3).fit
+    with pytest.warns(CalibrantWarning, match="one after another"):
+        posterior = made(task, lambda: Choosing())
+    assert np.isfinite(posterior.predict(task.x).scores).all()

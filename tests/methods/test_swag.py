@@ -15,6 +15,7 @@ from calibrant.methods import SWAG, FastGeometricEnsemble, FixedGaussian, Task, 
 from calibrant.methods.refreshing import ROWS_AT_ONCE  # noqa: E402
 from calibrant.networks import MLP  # noqa: E402
 from calibrant.training.schedules import LinearDecay  # noqa: E402
+from calibrant.training.seeds import stream  # noqa: E402
 from calibrant.training.watching import Snapshots  # noqa: E402
 
 LONG = replace(QUICK, epochs=12, rate=0.1)
@@ -111,7 +112,8 @@ def statistics(task, state):
     """What goes into the batch normalisation of `Normalised`: its mean and variance, averaged over batches by hand."""
     z = (task.x - state["x_mean"]) / state["x_std"]
     before = z @ state["inner.first.weight"].T + state["inner.first.bias"]
-    parts = before.split(ROWS_AT_ONCE)
+    order = torch.randperm(len(z), generator=stream("refresh", "order"))
+    parts = before[order].tensor_split(-(-len(z) // ROWS_AT_ONCE))
     weights = torch.tensor([len(part) for part in parts]).double() / len(z)
     mean = sum(weight * part.mean(0) for weight, part in zip(weights, parts, strict=True))
     var = sum(weight * part.var(0, unbiased=True) for weight, part in zip(weights, parts, strict=True))

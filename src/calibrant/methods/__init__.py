@@ -25,6 +25,7 @@ from calibrant.methods.snapshot import FastGeometricEnsemble, SnapshotEnsemble  
 from calibrant.methods.storing import load  # noqa: E402
 from calibrant.methods.swag import SWAG  # noqa: E402
 from calibrant.methods.vanilla import Vanilla  # noqa: E402
+from calibrant.training import schedules  # noqa: E402
 from calibrant.training.augmenting import Augmentation  # noqa: E402
 from calibrant.training.likelihoods import Categorical, FixedGaussian, Gaussian  # noqa: E402
 from calibrant.training.settings import Training  # noqa: E402
@@ -54,4 +55,5 @@ __all__ = [
     "augmented",
     "fit_together",
     "load",
+    "schedules",
 ]

@@ -18,6 +18,7 @@ import torch
 from calibrant.errors import UsageError, show
 from calibrant.methods.costs import measured
 from calibrant.methods.posterior import About, Posterior
+from calibrant.networks.architecture import Architecture
 from calibrant.networks.dropping import Dropout
 from calibrant.networks.own import as_architecture
 from calibrant.networks.recipe import Recipe, Template
@@ -106,6 +107,7 @@ class Method(ABC):
     ) -> Posterior:
         """Train on a task. network: an architecture, an `nn.Module` of your own, or a function that makes one.
 
+        progress: a function that is told (what, epochs done, of how many).
         checkpoint: a folder in which training is kept after an epoch, unless that would take a twentieth of the time
         or more, and from which it goes on after a stop.
         together: how many networks are trained at a time; all of them unless memory is short.
@@ -170,6 +172,20 @@ class Cell:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.method, Method) or not isinstance(self.method.training, Training):
+            raise UsageError(
+                "method",
+                expected="a method, whose first argument is its training",
+                came=f"got {show(self.method)}",
+                do="DeepEnsemble(Training(epochs=30), members=5), for example",
+            )
+        if not isinstance(self.task, Task):
+            raise UsageError(
+                "task",
+                expected="a Task, and a network",
+                came=f"got {type(self.task).__name__}",
+                do="Task.classification(x, y, classes=…) or Task.regression(x, y)",
+            )
         object.__setattr__(self, "seed", counted("seed", self.seed, least=0))
 
 
@@ -190,6 +206,14 @@ def fit_together(
     if diverged not in ("raise", "keep"):
         raise UsageError("diverged", expected="'raise' or 'keep'", came=f"got {show(diverged)}", do="choose one")
     together = None if together is None else counted("together", together)
+    if not all(isinstance(cell, Cell) for cell in cells):
+        raise UsageError(
+            "cells", expected="a list of Cell", came="other things", do="Cell(method, task, network, seed)"
+        )
+    if progress is not None and not callable(progress):
+        raise UsageError(
+            "progress", expected="a function of what, done and total", came=f"got {show(progress)}", do="leave it out"
+        )
     where = device_of(device)
     folder = None if checkpoint is None else Path(checkpoint)
     made: dict[int, Posterior] = {
@@ -200,7 +224,8 @@ def fit_together(
     for number, group in enumerate(_groups(cells)):
         place = None if folder is None else folder / f"group{number}"
         trained = _train([cells[k] for k in group], where, progress, place, together, diverged == "keep")
-        made |= dict(zip(group, _measured([cells[k] for k in group], trained), strict=True))
+        with explaining(len(group), cells[group[0]].method.training, where):
+            made |= dict(zip(group, _measured([cells[k] for k in group], trained), strict=True))
     return [made[k] for k in range(len(cells))]
 
 
@@ -212,13 +237,18 @@ def _groups(cells: Sequence[Cell]) -> Iterable[list[int]]:
             continue
         for group in groups:
             first = cells[group[0]]
-            alike = cell.method.common() == first.method.common() and cell.network is first.network
+            alike = cell.method.common() == first.method.common() and _same(cell.network, first.network)
             if alike and same_data([first.task, cell.task]):
                 group.append(k)
                 break
         else:
             groups.append([k])
     return groups
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two networks are one, or named alike."""
+    return one is other or (isinstance(one, Architecture) and one == other)
 
 
 def _train(

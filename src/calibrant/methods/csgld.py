@@ -18,6 +18,7 @@ from calibrant.methods.base import Method, Trained
 from calibrant.methods.points import Points
 from calibrant.training.loop import Noise
 from calibrant.training.schedules import Cosine
+from calibrant.training.settings import counted
 from calibrant.training.watching import Snapshots, Watcher
 
 
@@ -34,6 +35,8 @@ class CyclicalSGLD(Method):
     reference: ClassVar[str] = "Zhang et al. (2020), ICLR"
 
     def __post_init__(self) -> None:
+        for name, least in (("cycles", 1), ("samples", 1), ("skip", 0)):
+            object.__setattr__(self, name, counted(f"csgld: {name}", getattr(self, name), least))
         length = self.training.epochs // max(self.cycles, 1)
         good = self.cycles >= 1 and 1 <= self.samples <= length and 0 <= self.skip < self.cycles
         good &= length * self.cycles == self.training.epochs

@@ -33,14 +33,14 @@ from calibrant.networks.recipe import Recipe
 from calibrant.networks.stack import State
 from calibrant.training.runs import Run
 from calibrant.training.seeds import stream
-from calibrant.training.settings import device_of, reproducible
+from calibrant.training.settings import counted, device_of, reproducible
 from calibrant.training.task import Task
 
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 TUNING_DRAWS = 10
 GRIDS = {"prior": [10.0 ** (k / 2) for k in range(-8, 9)], "scale": [10.0 ** (k / 4) for k in range(-8, 5)]}
 """By how much the prior precision or the noise scale is multiplied, to find what predicts validation rows best."""
-CHOICES = {"structure": tuple(STRUCTURES), "fisher": ("exact", "empirical"), "tune": (None, *GRIDS)}
+CHOICES = {"structure": tuple(STRUCTURES), "fisher": ("exact", "empirical"), "tune": (None, "auto", *GRIDS)}
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ class Laplace(Method):
 
     structure: last_layer (all covariances of the last layer's weights), diagonal or kfac (all layers). prior: the prior
     precision τ of each weight; None: n·decay of the training. scale: by which deviations are multiplied. tune: "prior"
-    or "scale", to be multiplied by what gives the average of ten draws the least −log p on the task's validation rows.
+    or "scale", to be multiplied by what gives the average of ten draws the least −log p on the task's validation rows;
+    "auto" is "prior" where the task has such rows and neither number is given, and None else. Draws of all layers that
+    were not tuned are often far worse than the network itself.
     rows: at most so many training rows, drawn by the seed, tell the curvature. fisher: exact, or the empirical one of
     the outcomes that came. refresh: whether statistics of batches are computed anew for each of the `draws` draws,
     where all layers are drawn; more can be had from `posterior.more(task, draws)`.
@@ -58,7 +60,7 @@ class Laplace(Method):
     structure: str = "last_layer"
     prior: float | None = None
     scale: float = 1.0
-    tune: str | None = None
+    tune: str | None = "auto"
     rows: int | None = None
     fisher: str = "exact"
     refresh: bool = True
@@ -101,12 +103,25 @@ class Laplace(Method):
 
     def runs(self, task: Task, seed: int) -> list[Run]:
         """The one training, if there will be a prior, and rows to choose it by."""
-        self._precision(self.training.decay, task)
+        self._settled(task)._precision(self.training.decay, task)
         return super().runs(task, seed)
 
     def posterior(self, trained: Trained) -> LaplacePosterior:
         """The law about the network that was trained."""
-        return self._around(Points(trained.states, **trained.known), trained.task, trained.device)
+        return self._named(Points(trained.states, **trained.known), trained.task, trained.device)
+
+    def _named(self, points: Posterior, task: Task, device: torch.device) -> LaplacePosterior:
+        """The law by the settings as they are decided, and told as they were asked for."""
+        made = self._settled(task)._around(points, task, device)
+        made.about = replace(made.about, settings={**made.about.settings, "tune": self.tune})
+        return made
+
+    def _settled(self, task: Task) -> Laplace:
+        """With its tuning decided: of the prior, where there are validation rows and neither number was given."""
+        if self.tune != "auto":
+            return self
+        free = self.prior is None and self.scale == 1.0 and len(task.validation) > 0
+        return replace(self, tune="prior" if free else None)
 
     def around(self, posterior: Posterior, task: Task, *, device: str | torch.device = "auto") -> LaplacePosterior:
         """The law about a network that is trained already, such as `Vanilla().fit(…)` gives; task: that of training.
@@ -115,7 +130,7 @@ class Laplace(Method):
         """
         where = device_of(device)
         _check(posterior, task)
-        made = self._around(posterior, task, where)
+        made = self._named(posterior, task, where)
         rows = task.x[task.train[:TIMED_ROWS].to(task.x.device)].cpu()
         examples = sum(each["epochs"] for each in made.about.history) * made.about.n
         return measured(made, rows, where, examples)
@@ -157,6 +172,13 @@ class Laplace(Method):
             value = factor * (made.prior if self.tune == "prior" else made.scale)
             chosen = self._with(made, value, curvature, task.n)
             tried[value] = _loss(self._refreshed(chosen, task, device, TUNING_DRAWS), task, device)
+        if not any(map(math.isfinite, tried.values())):
+            raise TrainingError(
+                "laplace: tune",
+                expected="draws that predict validation rows",
+                came="no prior and no scale gives a finite loss",
+                do="look at the network: did its training go well?",
+            )
         best = min(tried, key=lambda value: tried[value] if math.isfinite(tried[value]) else math.inf)
         return self._with(made, best, curvature, task.n).changed(tuned=tried)
 
@@ -192,6 +214,7 @@ class LaplacePosterior(Posterior):
     """
 
     kind: ClassVar[str] = "laplace"
+    how_to_get_more: ClassVar[str] = "posterior = posterior.more(task, draws) has more"
 
     def __init__(
         self,
@@ -236,15 +259,15 @@ class LaplacePosterior(Posterior):
         """As many as have statistics of batches of their own; as many as one likes where all share them."""
         return len(self.buffers) or None
 
-    def more(self, task: Task, draws: int, device: torch.device | str = "cpu") -> LaplacePosterior:
+    def more(self, task: Task, draws: int, device: torch.device | str = "auto") -> LaplacePosterior:
         """The same law with statistics of batches for so many draws, from the task's training rows.
 
         Where the last layer alone is drawn, and in networks without batch normalisation, none are needed.
         """
         if self.structure == "last_layer" or not self.template.normalised:
             return self
-        states = [{**self.state, **self.weights(k)} for k in range(draws)]
-        fresh = refresh(self.template, states, task, torch.device(device))
+        states = [{**self.state, **self.weights(k)} for k in range(counted("draws", draws))]
+        fresh = refresh(self.template, states, task, device_of(device))
         buffers = [
             {name: value for name, value in state.items() if name.rpartition(".")[2] in STATISTICS} for state in fresh
         ]

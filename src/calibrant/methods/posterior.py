@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from calibrant.errors import ShapeError, UsageError, ValuesError
+from calibrant.errors import ShapeError, TrainingError, UsageError, ValuesError
 from calibrant.methods.costs import Cost
 from calibrant.networks.recipe import Recipe, Template
 from calibrant.networks.stack import State
@@ -97,6 +97,8 @@ class Posterior(ABC):
     shares_features: bool = False
     """Whether members differ in the last layer alone, so that the rest is computed once for all of them."""
 
+    how_to_get_more: ClassVar[str] = "ask for fewer, or train more"
+
     def __init__(
         self, recipe: Recipe, likelihood: Likelihood, seed: int, about: About, template: Template | None = None
     ) -> None:
@@ -165,8 +167,17 @@ class Posterior(ABC):
         """
         rows = self._rows(x)
         count, batch = self._count(members), counted("batch", batch)
+        if "labels" in known:
+            raise UsageError("predict", expected="what is true as y=", came="it came as labels=", do="say y=labels")
         with reproducible():
             outputs, scales = self.outputs(rows, count, batch=batch, device=device)
+        if not bool(torch.isfinite(outputs).all()):
+            raise TrainingError(
+                "predict",
+                expected="members that give finite numbers",
+                came="some do not: they diverged in training, or in a draw",
+                do="see about.history, and train with a lower rate or with clip",
+            )
         meta = {"method": self.about.method, "task": self.about.task, "seed": self.seed, **known.pop("meta", {})}
         known.setdefault("name", self.about.method)
         return self.likelihood.predictions(outputs, scales, y, meta=meta, **known)
@@ -222,18 +233,20 @@ class Posterior(ABC):
                 raise ValuesError("x", expected="finite numbers", came="some are not", do="fill in what is missing")
             wide = self.recipe.standardises and self.recipe.x_dtype == torch.float64
             rows = rows.to(torch.float64 if wide else self.dtype)
+        elif self.recipe.x_dtype.is_floating_point and not self.recipe.standardises:
+            rows = rows.to(self.dtype)
         return rows
 
     @cached_property
     def dtype(self) -> torch.dtype:
         """What weights are kept in."""
-        return self.tensors(0)["y_mean"].dtype
+        return self.tensors(0)["y_std"].dtype
 
     def _count(self, members: int | None) -> int:
         count = (self.most or USUAL_MEMBERS) if members is None else counted("members", members)
         if self.most is not None and count > self.most:
             raise UsageError(
-                "members", expected=f"a number from 1 to {self.most}", came=f"got {members}", do="ask for fewer"
+                "members", expected=f"a number from 1 to {self.most}", came=f"got {members}", do=self.how_to_get_more
             )
         return count
 
@@ -245,8 +258,8 @@ class Posterior(ABC):
         return save(self, Path(path))
 
     def __repr__(self) -> str:
-        count = self.most if self.most is not None else "any number of"
-        return f"{type(self).__name__}({self.about.method!r}, {count} members, {self.about.task!r}, seed={self.seed})"
+        count = f"{self.most} member{'s' * (self.most != 1)}" if self.most is not None else "any number of members"
+        return f"{type(self).__name__}({self.about.method!r}, {count}, {self.about.task!r}, seed={self.seed})"
 
 
 def _alone(layer: torch.nn.Module, tensors: State, x: Tensor) -> Tensor:

@@ -40,11 +40,13 @@ def refresh(template: Template, states: list[State], task: Task, device: torch.d
 
 @torch.no_grad()
 def _refreshed(template: Template, states: list[State], task: Task, device: torch.device) -> list[State]:
-    dtype = states[0]["y_mean"].dtype
+    dtype = states[0]["y_std"].dtype
     stack = Stack.of(template, states, device, dtype)
     layers = normalisers(template.module)
     rates = [layer.momentum for layer in layers]
     seen = 0
+    with torch.enable_grad():
+        stack.try_together(next(_batches(task, dtype))[:2].expand(len(states), 2, *task.shape))
     try:
         for x in _batches(task, dtype):
             for layer in layers:
@@ -58,12 +60,14 @@ def _refreshed(template: Template, states: list[State], task: Task, device: torc
 
 
 def _batches(task: Task, dtype: torch.dtype) -> Iterator[Tensor]:
-    """The training rows, varied as the task says: each once, the same for every network."""
-    rows = task.train.to(task.x.device)
+    """The training rows, shuffled, and varied as the task says: each once, the same for every network."""
+    order = torch.randperm(task.n, generator=stream("refresh", "order"))  # rows may lie class by class
+    rows = task.train[order].to(task.x.device)
+    blocks = -(-len(rows) // ROWS_AT_ONCE)
     if task.augment is None:
-        yield from (task.seen(task.x[part], dtype) for part in rows.split(ROWS_AT_ONCE))
+        yield from (task.seen(task.x[part], dtype) for part in rows.tensor_split(blocks))
         return
     bordered = task.augment.bordered(task.x)
     varied = task.augment.draw(len(rows), stream("refresh")).to(rows.device)
-    for part, how in zip(rows.split(ROWS_AT_ONCE), varied.split(ROWS_AT_ONCE), strict=True):
+    for part, how in zip(rows.tensor_split(blocks), varied.tensor_split(blocks), strict=True):
         yield task.seen(task.augment.cut(bordered, part, how), dtype)

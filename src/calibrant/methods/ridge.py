@@ -10,7 +10,7 @@ References: MacKay (1992), Neural Computation 4: 415-447; Tipping (2001), JMLR 1
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -49,7 +49,7 @@ class BayesianRidge(Method):
         _check(self, task, network, ignored)
         seed = counted("seed", seed, least=0)
         begun = perf_counter()
-        scales = task.scales(torch.float64)
+        scales = replace(task, standardises=True).scales(torch.float64)
         rows = task.train.to(task.x.device)
         z = (task.x[rows].double().cpu() - scales["x_mean"]) / scales["x_std"]
         u = (task.y[rows].double().cpu() - scales["y_mean"]) / scales["y_std"]

@@ -17,7 +17,7 @@ from calibrant.methods.base import Method, Trained
 from calibrant.methods.points import Points
 from calibrant.methods.refreshing import refreshed
 from calibrant.training.schedules import Cosine, LinearDecay, ThenSaw
-from calibrant.training.settings import Training
+from calibrant.training.settings import Training, counted
 from calibrant.training.watching import Snapshots, Watcher
 
 
@@ -32,6 +32,8 @@ class SnapshotEnsemble(Method):
     reference: ClassVar[str] = "Huang et al. (2017)"
 
     def __post_init__(self) -> None:
+        for name, least in (("cycles", 1), ("skip", 0)):
+            object.__setattr__(self, name, counted(name, getattr(self, name), least))
         if not 0 <= self.skip < self.cycles or self.training.epochs % self.cycles:
             raise UsageError(
                 "cycles",
@@ -55,11 +57,12 @@ class SnapshotEnsemble(Method):
 class FastGeometricEnsemble(Method):
     """`start` epochs of ordinary training, then a member from each cycle of `cycle` epochs between `high` and `low`.
 
-    high, low: factors of the initial rate. The schedule of `training` holds until `start`.
+    high, low: factors of the initial rate. The schedule of `training` holds until `start`, 80 % of the epochs unless
+    another is given.
     """
 
     training: Training = Training(epochs=100, schedule=LinearDecay())  # noqa: RUF009 — frozen
-    start: int = 80
+    start: int | None = None
     cycle: int = 4
     high: float = 0.5
     low: float = 0.005
@@ -69,19 +72,27 @@ class FastGeometricEnsemble(Method):
     reference: ClassVar[str] = "Garipov et al. (2018)"
 
     def __post_init__(self) -> None:
-        if self.cycle < 2 or self.cycle % 2 or not 0 < self.start <= self.training.epochs - self.cycle // 2:
+        start = self.training.epochs * 8 // 10 if self.start is None else self.start
+        for name, value in (("start", start), ("cycle", self.cycle)):
+            object.__setattr__(self, name, counted(f"fge: {name}", value))
+        if self.cycle < 2 or self.cycle % 2 or not 0 < self.first <= self.training.epochs - self.cycle // 2:
             raise UsageError(
                 "cycle",
                 expected="an even number of epochs, with at least half a cycle after `start`",
                 came=f"cycle {self.cycle}, start {self.start}, epochs {self.training.epochs}",
                 do="train longer, or start earlier",
             )
-        saw = ThenSaw(self.training.schedule.base, self.start, self.high, self.low, self.cycle)
+        saw = ThenSaw(self.training.schedule.base, self.first, self.high, self.low, self.cycle)
         object.__setattr__(self, "training", replace(self.training, schedule=saw))
+
+    @property
+    def first(self) -> int:
+        """The first epoch of the saw."""
+        return int(self.start or 0)
 
     def watchers(self) -> list[Watcher]:
         """A copy in the middle of each cycle, where the rate is lowest."""
-        return [Snapshots(range(self.start + self.cycle // 2 - 1, self.training.epochs, self.cycle))]
+        return [Snapshots(range(self.first + self.cycle // 2 - 1, self.training.epochs, self.cycle))]
 
     def posterior(self, trained: Trained) -> Points:
         """The copies, with statistics of batches computed anew."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from calibrant.errors import CalibrantError, FileError, UsageError, plain
+from calibrant.errors import CalibrantError, FileError, UsageError, plain, show
 from calibrant.methods.posterior import About, Posterior
 from calibrant.networks.architecture import architecture_from
 from calibrant.networks.dropping import Dropout
@@ -54,6 +54,13 @@ def load(path: str | Path, network: Any = None) -> Posterior:
     from calibrant.methods.kinds import KINDS
 
     tensors, told = read_tensors(Path(path), KIND)
+    if str(told.get("kind")) not in KINDS:
+        raise FileError(
+            str(path),
+            expected=f"one of the kinds {', '.join(sorted(KINDS))}",
+            came=f"it is {show(told.get('kind'))}",
+            do="enter the kind of your own in calibrant.methods.kinds.KINDS",
+        )
     try:
         kind = KINDS[told["kind"]]
         known = {

@@ -23,7 +23,7 @@ from calibrant.methods.refreshing import refresh
 from calibrant.networks.stack import State
 from calibrant.training.schedules import LinearDecay, ThenSaw
 from calibrant.training.seeds import stream
-from calibrant.training.settings import Training
+from calibrant.training.settings import Training, counted, device_of
 from calibrant.training.task import Task
 from calibrant.training.watching import Moments, Watcher
 
@@ -35,12 +35,13 @@ LEAST = 1e-30
 class SWAG(Method):
     """`start` epochs of ordinary training, then a constant rate of `high` times the initial one, a network an epoch.
 
+    start: 70 % of the epochs unless it is given.
     rank: how many deviations are kept. draws: members whose statistics of batches are computed at once; more can be had
     from `posterior.more(task, draws)`.
     """
 
     training: Training = Training(epochs=100, schedule=LinearDecay())  # noqa: RUF009 — frozen
-    start: int = 70
+    start: int | None = None
     high: float = 0.5
     rank: int = 20
     draws: int = 20
@@ -50,19 +51,27 @@ class SWAG(Method):
     reference: ClassVar[str] = "Maddox et al. (2019)"
 
     def __post_init__(self) -> None:
-        if not (self.rank >= 2 and self.draws >= 1 and 0 <= self.start <= self.training.epochs - 2):
+        start = self.training.epochs * 7 // 10 if self.start is None else self.start
+        for name, value, least in (("start", start, 0), ("rank", self.rank, 2), ("draws", self.draws, 1)):
+            object.__setattr__(self, name, counted(f"swag: {name}", value, least))
+        if self.first > self.training.epochs - 2:
             raise UsageError(
-                "swag",
-                expected="a rank of at least 2, a draw, and two epochs after `start`",
-                came=f"rank {self.rank}, draws {self.draws}, start {self.start} of {self.training.epochs} epochs",
+                "swag: start",
+                expected="at least two epochs after it",
+                came=f"start {self.start} of {self.training.epochs} epochs",
                 do="train longer, or start earlier",
             )
-        flat = ThenSaw(self.training.schedule.base, self.start, self.high, self.high, 0)
+        flat = ThenSaw(self.training.schedule.base, self.first, self.high, self.high, 0)
         object.__setattr__(self, "training", replace(self.training, schedule=flat))
+
+    @property
+    def first(self) -> int:
+        """The first epoch that counts."""
+        return int(self.start or 0)
 
     def watchers(self) -> list[Watcher]:
         """Moments of the weights after each epoch from `start` on."""
-        return [Moments(range(self.start, self.training.epochs), self.rank)]
+        return [Moments(range(self.first, self.training.epochs), self.rank)]
 
     def posterior(self, trained: Trained) -> SwagPosterior:
         """The normal law, and its first draws."""
@@ -77,6 +86,7 @@ class SwagPosterior(Posterior):
     """A normal law of weights. buffers: those of each draw whose statistics are known; shared: one serves all draws."""
 
     kind: ClassVar[str] = "swag"
+    how_to_get_more: ClassVar[str] = "posterior = posterior.more(task, draws) has more"
 
     def __init__(
         self, mean: State, std: State, deviations: list[State], buffers: list[State], shared: bool, **known: Any
@@ -107,12 +117,12 @@ class SwagPosterior(Posterior):
         """As many as have statistics of batches; without batch normalisation as many as one likes."""
         return None if self.shared else len(self.buffers)
 
-    def more(self, task: Task, draws: int, device: torch.device | str = "cpu") -> SwagPosterior:
+    def more(self, task: Task, draws: int, device: torch.device | str = "auto") -> SwagPosterior:
         """The same law with statistics of batches for so many draws, from the task's training rows."""
         if not self.template.normalised:
             return self
-        states = [{**self.weights(k), **self.buffers[0]} for k in range(draws)]
-        fresh = refresh(self.template, states, task, torch.device(device))
+        states = [{**self.weights(k), **self.buffers[0]} for k in range(counted("draws", draws))]
+        fresh = refresh(self.template, states, task, device_of(device))
         buffers = [{name: state[name] for name in self.buffers[0]} for state in fresh]
         known = {"recipe": self.recipe, "likelihood": self.likelihood, "seed": self.seed, "about": self.about}
         return SwagPosterior(

@@ -146,6 +146,13 @@ def site_shapes(network: nn.Module, sample: Tensor) -> list[Site]:
 
     def note(name: str, module: nn.Module, arrived: Tensor) -> None:
         shape = tuple(arrived.shape[1:])
+        if arrived.shape[0] != len(sample):
+            raise UsageError(
+                f"layer {name}",
+                expected=f"dropout of {len(sample)} rows, which come first",
+                came=f"what arrives there has shape {tuple(arrived.shape)}",
+                do="keep rows as the first axis where something is dropped",
+            )
         if isinstance(module, OwnDropout) and module.channels:
             shape = (shape[0], *(1 for _ in shape[1:]))
         rate = module.p if isinstance(module, OwnDropout) else None

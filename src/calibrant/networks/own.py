@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from torch import nn
 
-from calibrant.errors import UsageError, show
+from calibrant.errors import UsageError, plain
 from calibrant.networks.architecture import Architecture
 
 
@@ -23,7 +24,7 @@ class Own(Architecture):
             raise UsageError(
                 "network",
                 expected="an architecture, an nn.Module, or a function that returns one",
-                came=f"got {show(given.__name__ if isinstance(given, type) else type(given).__name__)}",
+                came=f"got the class {given.__name__}" if isinstance(given, type) else f"got {type(given).__name__}",
                 do="pass the module itself, or lambda: MyNetwork(...)",
             )
         self.given = given
@@ -32,7 +33,7 @@ class Own(Architecture):
     def build(self) -> nn.Module:
         """A fresh network: what the function returns, or a copy whose layers are initialised anew."""
         if not isinstance(self.given, nn.Module):
-            made = self.given()
+            made = self._called()
             if not isinstance(made, nn.Module):
                 raise UsageError(
                     "network",
@@ -50,6 +51,20 @@ class Own(Architecture):
             self.last = weakref.ref(made)
             return copy.deepcopy(made)  # what is made of it must not be seen in the user's own
         return _initialised(copy.deepcopy(self.given))
+
+    def _called(self) -> Any:
+        try:
+            inspect.signature(self.given).bind()
+        except TypeError as error:
+            raise UsageError(
+                "network",
+                expected="a function without arguments",
+                came=plain(str(error), 80),
+                do="lambda: MyNetwork(...)",
+            ) from error
+        except ValueError:  # a builtin, whose arguments are not known
+            pass
+        return self.given()
 
     def settings(self) -> dict[str, Any]:
         """Nothing that a file could hold."""

@@ -15,7 +15,8 @@ from calibrant.networks.dropping import LAYERS, MASK, Dropout, Site, droppers, i
 from calibrant.networks.normalising import stackable
 
 SCALES = ("x_mean", "x_std", "y_mean", "y_std")
-INNER = "inner"
+SAMPLE = 3
+"""Rows that a network is tried on: a number that no other axis is likely to have."""
 
 
 class Prepared(nn.Module):  # type: ignore[misc]
@@ -33,7 +34,7 @@ class Prepared(nn.Module):  # type: ignore[misc]
         for module in self.droppers:
             module.passed = 0
         if self.standardises:
-            x = ((x.to(self.x_mean.dtype) - self.x_mean) / self.x_std).to(self.y_mean.dtype)
+            x = ((x.to(self.x_mean.dtype) - self.x_mean) / self.x_std).to(self.y_std.dtype)
         return self.inner(x)
 
 
@@ -68,13 +69,13 @@ class Recipe:
 
     def network(self) -> Prepared:
         """A fresh network, drawn from PyTorch's global stream."""
-        inner = self.architecture.build()
+        inner = self.architecture.build().cpu()
         replace_own(inner)
         return Prepared(inner, self.standardises)
 
     def _sample(self, module: nn.Module) -> Tensor:
-        """Two rows, in the numbers of the network where it does not standardise them itself."""
-        rows = torch.zeros((2, *self.shape), dtype=self.x_dtype)
+        """Some rows, in the numbers of the network where it does not standardise them itself."""
+        rows = torch.zeros((SAMPLE, *self.shape), dtype=self.x_dtype)
         own = [value.dtype for value in module.parameters() if value.is_floating_point()]
         if own:
             module.to(own[0])
@@ -112,7 +113,7 @@ def _refusing(recipe: Recipe) -> Iterator[None]:
         raise UsageError(
             f"network {recipe.architecture.name}",
             expected=f"a network that takes rows of shape {recipe.shape}",
-            came=f"it failed on two of them: {plain(str(error), 160)}",
+            came=f"it failed on some of them: {plain(str(error), 160)}",
             do="choose a network for this task, or mend its forward()",
         ) from error
 
@@ -147,9 +148,11 @@ def _refuse_draws(module: nn.Module, sample: Tensor) -> None:
 def _layers(module: nn.Module, sample: Tensor, outputs: int) -> tuple[list[str], str | None]:
     """Dense and convolutional layers in the order of computing, and the one that gives the network's output."""
     order: list[str] = []
+    again: set[str] = set()
     made: dict[str, Tensor] = {}
 
     def note(name: str, output: Tensor) -> None:
+        again.update({name} & set(order))
         if name not in order:
             order.append(name)
         made[name] = output
@@ -172,7 +175,7 @@ def _layers(module: nn.Module, sample: Tensor, outputs: int) -> tuple[list[str],
             came=f"it gives {came} for {len(sample)} rows",
             do="give it as many outputs as the likelihood needs: a logit for each class; mean and spread of a number",
         )
-    return order, next((name for name in order if made[name] is output), None)
+    return order, next((name for name in order if made[name] is output and name not in again), None)
 
 
 def is_mask(name: str) -> bool:

@@ -10,6 +10,7 @@ from calibrant.errors import UsageError, plain
 from calibrant.evaluation.evaluate import Progress
 from calibrant.evaluation.gates import load_evaluation
 from calibrant.evaluation.result import Evaluation
+from calibrant.predictions import Predictions
 from calibrant.predictions.files.writing import atomic_write
 from calibrant.reporting.bundle import converter
 from calibrant.reporting.charting import altair
@@ -87,6 +88,13 @@ def evaluations_of(given: Any) -> list[Evaluation]:
         return [load_evaluation(given)]
     if isinstance(getattr(given, "evaluation", None), Evaluation):
         return [given.evaluation]
+    if isinstance(given, Predictions):
+        raise UsageError(
+            "report",
+            expected="evaluations, or paths of stored ones",
+            came="got predictions, which nobody has judged yet",
+            do="give cal.evaluate(predictions)",
+        )
     if isinstance(given, Iterable):
         found = [evaluation for item in given for evaluation in evaluations_of(item)]
         if found:

@@ -16,7 +16,7 @@ from calibrant.errors import UsageError, show
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Shifts by up to `pad` pixels up, down, left and right, and mirror images of every second row."""
+    """Shifts by up to `pad` pixels up, down, left and right, and mirror images with probability ½."""
 
     pad: int = 4
     flip: bool = True

@@ -19,7 +19,7 @@ class Batches:
         self.n, self.batch = task.n, min(batch, task.n)
         self.x = task.x if self.augment is None else self.augment.bordered(task.x)
         self.x = task.seen(self.x, dtype)
-        self.y = task.y.to(dtype) if task.y.is_floating_point() else task.y
+        self.raw, self.y = task.x, task.y
         self.train = torch.stack([run.task.train for run in runs])
         self.device = device
         self.now = torch.zeros((len(runs), self.batch), dtype=torch.long, device=device)

@@ -6,9 +6,13 @@ to the graph, so that masks and noise are drawn anew in every replay, as they wo
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Protocol
 
 import torch
+
+from calibrant.errors import CalibrantWarning, plain
+from calibrant.networks.stack import short_of_memory
 
 WARM_UPS = 3
 
@@ -45,14 +49,33 @@ class Captured:
             return
         if noisy not in self.graphs:
             self.graphs[noisy] = self._capture(count, noisy)
-        self.graphs[noisy].replay()
+        if self.graphs[noisy] is None:
+            self.loop.step(count, noisy)
+        else:
+            self.graphs[noisy].replay()
 
     def _capture(self, count: int, noisy: bool) -> Any:
-        """Warm up on copies of everything that a step changes, then capture."""
+        """Warm up, capture, and put back everything that this changed."""
         changed = self._changed()
         before = [tensor.clone() for tensor in changed]
         streams = [*self.loop.masks.streams, *self.loop.noises]
         states = [generator.get_state() for generator in streams]
+        try:
+            graph = self._captured(count, noisy, streams)
+        except RuntimeError as error:
+            if short_of_memory(error):
+                raise
+            self.possible, graph = False, None
+            said = f"steps are not captured, because the network cannot be: {plain(str(error), 120)}"
+            warnings.warn(said, CalibrantWarning, stacklevel=2)
+        with torch.no_grad():
+            for tensor, value in zip(changed, before, strict=True):
+                tensor.copy_(value)
+        for generator, state in zip(streams, states, strict=True):
+            generator.set_state(state)
+        return graph
+
+    def _captured(self, count: int, noisy: bool, streams: list[torch.Generator]) -> Any:
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -64,11 +87,6 @@ class Captured:
             graph.register_generator_state(generator)
         with torch.cuda.graph(graph):
             self.loop.step(count, noisy)
-        with torch.no_grad():
-            for tensor, value in zip(changed, before, strict=True):
-                tensor.copy_(value)
-        for generator, state in zip(streams, states, strict=True):
-            generator.set_state(state)
         return graph
 
     def _changed(self) -> list[torch.Tensor]:

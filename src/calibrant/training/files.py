@@ -33,6 +33,8 @@ def write_tensors(path: Path, kind: str, tensors: Mapping[str, Tensor], facts: M
 
 def read_tensors(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What a file of this kind holds: tensors and facts."""
+    if not path.exists():
+        raise FileError(str(path), expected=f"a {kind}", came="there is no such file", do="look at the path")
     try:
         with safe_open(path, framework="pt") as stored:
             metadata = dict(stored.metadata() or {})

@@ -33,8 +33,8 @@ class Scale:
     std: Tensor
 
     def of(self, y: Tensor) -> Tensor:
-        """u of y, where members come first and rows last."""
-        return (y - self._wide(self.mean)) / self._wide(self.std)
+        """u of y, where members come first and rows last, in the precision of the networks."""
+        return ((y.double() - self._wide(self.mean)) / self._wide(self.std)).to(self.std.dtype)
 
     def _wide(self, value: Tensor) -> Tensor:
         return value[..., None] if value.dim() else value

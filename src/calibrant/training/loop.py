@@ -28,7 +28,7 @@ from calibrant.training.likelihoods import Likelihood, Scale
 from calibrant.training.optimisers import Optimiser
 from calibrant.training.runs import Run
 from calibrant.training.seeds import seed_of
-from calibrant.training.settings import Training, reproducible
+from calibrant.training.settings import Training, on_device, reproducible
 from calibrant.training.watching import Watcher
 
 Progress = Callable[[str, float, float], None]
@@ -41,10 +41,14 @@ WORTH = 20.0
 
 @dataclass
 class History:
-    """How training went: the loss of each epoch and member (E, K), validation losses, seconds, what diverged."""
+    """How training went, epoch by epoch and member by member: losses (E, K), and those on validation rows.
+
+    best: the validation loss of the networks as they are kept. Without patience only that is computed.
+    """
 
     losses: list[list[float]] = field(default_factory=list)
     validation: list[list[float]] = field(default_factory=list)
+    best: list[float] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
     diverged: list[bool] = field(default_factory=list)
     seconds: float = 0.0
@@ -53,7 +57,8 @@ class History:
         """What is told of one member."""
         return {
             "loss": [each[k] for each in self.losses][: self.epochs[k]],
-            "validation": [each[k] for each in self.validation],
+            "validation": [each[k] for each in self.validation][: self.epochs[k]],
+            "best": self.best[k] if self.best else None,
             "epochs": self.epochs[k],
             "diverged": self.diverged[k],
         }
@@ -158,7 +163,7 @@ class Loop:
         if kept is not None:
             done = kept.resume()
         before = self.history.seconds
-        with reproducible(self.training.deterministic):
+        with reproducible(self.training.deterministic), on_device(self.stack.flat.device):
             captured = Captured(self)
             for epoch in range(done, self.training.epochs):
                 if self.over:
@@ -214,7 +219,8 @@ class Loop:
         if self.training.patience is None:
             self.history.epochs = [epoch + 1] * len(self.runs)
             return
-        now = torch.tensor(self.validate(), dtype=torch.float64)
+        self.history.validation.append(self.validate())
+        now = torch.tensor(self.history.validation[-1], dtype=torch.float64)
         going = self.since < self.training.patience
         better = going & (now < self.best)
         self.best = torch.where(better, now, self.best)
@@ -228,21 +234,22 @@ class Loop:
             f"training, seed {run.seed}, member {run.member}",
             expected="a finite loss",
             came=f"it is {loss} after epoch {epoch + 1}, at a learning rate of {run.rate:g}",
-            do="lower the rate, clip gradients (clip=1.0), or look for odd values in the data",
+            do="lower the rate, clip gradients (clip=1.0), look for odd values in the data, or go on without it "
+            "(diverged='keep')",
         )
 
     def _finish(self) -> None:
         if self.training.patience is not None:
             self.stack.restore(self.kept)
-            self.history.validation.append(self.best.tolist())
+            self.history.best = self.best.tolist()
         elif len(self.runs[0].task.validation):
-            self.history.validation.append(self.validate())
+            self.history.best = self.validate()
 
     @torch.no_grad()
     def validate(self) -> list[float]:
         """The mean loss of each member over its validation rows, nothing being dropped."""
         rows = torch.stack([run.task.validation for run in self.runs]).to(self.batches.device)
-        x = self.runs[0].task.to(self.batches.device).x
+        x = self.batches.raw
         total = torch.zeros(len(self.runs), device=rows.device, dtype=self.sums.dtype)
         for part in rows.split(VALIDATED_AT_ONCE, dim=1):
             taken = self.runs[0].task.seen(x[part], self.sums.dtype)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
+from numbers import Integral
 
 import torch
 
 
 def seed_of(*parts: int | str) -> int:
     """A seed of 63 bits: a hash of the parts, in which 1 and "1" differ."""
-    text = "\x1f".join(f"{type(part).__name__}:{part}" for part in parts)
+    text = "\x1f".join(f"int:{int(part)}" if isinstance(part, Integral) else f"str:{part}" for part in parts)
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
@@ -28,5 +29,5 @@ def stream(*parts: int | str, device: torch.device | str = "cpu") -> torch.Gener
 def seeded(*parts: int | str) -> Iterator[None]:
     """PyTorch's global stream, seeded by the parts inside and untouched outside: initialisers draw from it."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_of(*parts))
+        torch.default_generator.manual_seed(seed_of(*parts))
         yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral
 from typing import Any
@@ -33,8 +33,8 @@ class Training:
     rate: the initial learning rate; schedule: how it goes on. decay: the weight of ½|θ|² in the loss (L2, also with
     Adam). clip: the largest norm of a network's gradient. patience: epochs without a better validation loss after which
     a network stops, its best state being kept. capture: replay a captured graph of kernels (CUDA), which takes the
-    waiting between them away; None: where there is a GPU. compile: let PyTorch compile the network first, which takes
-    half a minute. deterministic: on a GPU only kernels that give the same bits each time.
+    waiting between them away; None: where there is a GPU. compile: let PyTorch compile networks that are trained
+    together, which takes half a minute. deterministic: on a GPU only kernels that give the same bits each time.
     """
 
     epochs: int = 100
@@ -93,6 +93,11 @@ def reproducible(wanted: bool = True) -> Iterator[None]:
         allow_tf32=torch.backends.cudnn.allow_tf32,
     ):
         yield
+
+
+def on_device(device: torch.device) -> AbstractContextManager[Any]:
+    """A GPU as the one that streams and graphs belong to."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def device_of(name: str | torch.device = "auto") -> torch.device:

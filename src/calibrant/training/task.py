@@ -24,7 +24,7 @@ SCALED_AT_ONCE = 1 << 24
 """Numbers of x that are widened at a time when their mean and spread are computed."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """Rows and what they are for."""
 
@@ -90,10 +90,17 @@ class Task:
         augment: how training rows are varied. standardise: by mean and spread of the training rows, for each channel of
         images and each column of tables; switch it off for token numbers.
         """
+        if not isinstance(likelihood, Likelihood):
+            raise UsageError(
+                "likelihood", expected="a likelihood", came=f"got {show(likelihood)}", do="Gaussian(), with brackets"
+            )
         rows = as_tensor(x, "x")
         if rows.dim() < 2 or not len(rows):
             raise ShapeError(
-                "x", expected="shape (N, …) with at least one row", came=f"{tuple(rows.shape)}", do="put rows first"
+                "x",
+                expected="shape (N, …) with at least one row",
+                came=f"{tuple(rows.shape)}",
+                do="put rows first; x[:, None] of one column",
             )
         if len(rows) != len(y):
             raise ShapeError(
@@ -117,6 +124,10 @@ class Task:
             )
         return replace(self, train=kept, validation=held)
 
+    def __repr__(self) -> str:
+        parts = f"{self.n} rows of {self.shape} to train on, {len(self.validation)} to validate by"
+        return f"Task({self.name!r}, {self.likelihood}, {parts})"
+
     # ------------------------------------------------------------------------------------- parts
     @property
     def n(self) -> int:
@@ -130,7 +141,8 @@ class Task:
 
     def to(self, device: torch.device) -> Task:
         """The task with its rows on a device."""
-        return self if self.x.device == device else replace(self, x=self.x.to(device), y=self.y.to(device))
+        there = self.x.device == device and self.y.device == device
+        return self if there else replace(self, x=self.x.to(device), y=self.y.to(device))
 
     def with_rows(self, train: Any, validation: Any = None) -> Task:
         """The same data with other rows to train on and to validate by."""
@@ -151,14 +163,14 @@ class Task:
     def scales(self, dtype: torch.dtype) -> dict[str, Tensor]:
         """Means and standard deviations of the training rows; what does not vary is left as it is."""
         zero, one = torch.zeros((), dtype=dtype), torch.ones((), dtype=dtype)
-        found = {"x_mean": zero, "x_std": one, "y_mean": zero, "y_std": one}
+        found = {"x_mean": zero, "x_std": one, "y_mean": zero.double(), "y_std": one}
         if self.standardises:
             wide = torch.float64 if self.x.dtype == torch.float64 else dtype  # far from zero, digits count
             mean, std = _moments(self.x, self.train)
             found |= {"x_mean": mean.to(wide), "x_std": std.to(wide)}
         if self.likelihood.standardises:
             mean, std = _moments(self.y[:, None], self.train)
-            found |= {"y_mean": mean[0].to(dtype), "y_std": std[0].to(dtype)}
+            found |= {"y_mean": mean[0], "y_std": std[0].to(dtype)}  # the mean in double: digits count far from zero
         return found
 
     def seen(self, x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -200,13 +212,16 @@ def as_tensor(value: Any, what: str) -> Tensor:
 
 def _rows(value: Any, n: int, what: str) -> Tensor:
     """Numbers of rows, from numbers or from a mask."""
-    array = np.asarray(value.cpu() if isinstance(value, Tensor) else value)
+    try:
+        array = np.asarray(value.cpu() if isinstance(value, Tensor) else value)
+    except ValueError:  # (x, y) of another set, perhaps
+        array = np.array(None)
     if array.dtype == bool and array.shape == (n,):
         array = np.flatnonzero(array)
     if array.ndim != 1 or array.dtype.kind not in "iu" or (array.size and not 0 <= array.min() <= array.max() < n):
         raise UsageError(
             what, expected=f"numbers of rows from 0 to {n - 1}, or a mask (N,)", came=f"got {show(array)}",
-            do="count rows from 0",
+            do="put all rows into x and y, and count from 0",
         )  # fmt: skip
     if len(np.unique(array)) != array.size:
         raise UsageError(what, expected="each row once", came="some rows come twice", do="drop the copies")

@@ -28,7 +28,6 @@ def trained(
     """The posterior of each seed. checkpoint: a folder from which training goes on after a stop."""
     from calibrant.methods import Cell, Task, fit_together
     from calibrant.networks import MLP
-    from calibrant.training.settings import device_of
 
     parts = [draw(seed, TRAIN, plan.rows) for seed in range(plan.seeds)]
     x, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("x", "y"))
@@ -36,8 +35,7 @@ def trained(
     tasks = [every.with_rows(np.arange(seed * plan.rows, (seed + 1) * plan.rows)) for seed in range(plan.seeds)]
     method, network = method_of(plan, model), MLP(1, 2, plan.hidden, plan.activation)
     cells = [Cell(method, task, network, seed) for seed, task in enumerate(tasks)]
-    few = plan.members if device_of(device).type == "cpu" else None  # what a processor's caches hold
-    return fit_together(cells, device=device, progress=progress, checkpoint=checkpoint, together=few)
+    return fit_together(cells, device=device, progress=progress, checkpoint=checkpoint)
 
 
 def method_of(plan: Plan, model: str) -> Method:
