@@ -121,7 +121,7 @@ Gopal (2021), table 1, own settings: 3 epochs, 500 rows, 3 members
 ```
 """
 MADE = {
-    "full": "By the paper's settings, gradients clipped: 50 networks, 128 masks, 10 000 rows, 500 epochs; {seeds} seeds.",
+    "full": "By the paper's settings, with clipping: 50 networks, 128 masks, 10 000 rows, 500 epochs; {seeds} seeds.",
     "quick": "**A quick run, not the paper's**: {members} networks, {rows} rows, {epochs} epochs; {seeds} seeds.",
     "own": "**Not the paper's settings**: {members} networks, {rows} rows, {epochs} epochs; {seeds} seeds.",
 }
