@@ -9,7 +9,6 @@ which took three points of accuracy from a public ResNet-20 on CIFAR-10.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,13 +22,11 @@ from calibrant.training.task import Task
 ROWS_AT_ONCE, NETWORKS_AT_ONCE = 512, 10
 
 
-def refreshed(trained: Any, states: list[State]) -> list[State]:
-    """States with the statistics of their own weights on the task's training rows."""
-    return refresh(trained.template, states, trained.task, trained.device)
-
-
 def refresh(template: Template, states: list[State], task: Task, device: torch.device) -> list[State]:
-    """As `refreshed`, of the parts that it needs. Networks without batch normalisation are left as they are."""
+    """States with the statistics of their own weights on the task's training rows.
+
+    Networks without batch normalisation are left as they are.
+    """
     if not template.normalised:
         return states
     made: list[State] = []
@@ -46,7 +43,8 @@ def _refreshed(template: Template, states: list[State], task: Task, device: torc
     rates = [layer.momentum for layer in layers]
     seen = 0
     with torch.enable_grad():
-        stack.try_together(next(_batches(task, dtype))[:2].expand(len(states), 2, *task.shape))
+        few = next(_batches(task, dtype))[:2]
+        stack.try_together(few.expand(len(states), *few.shape))
     try:
         for x in _batches(task, dtype):
             for layer in layers:

@@ -15,7 +15,7 @@ from typing import ClassVar
 from calibrant.errors import UsageError
 from calibrant.methods.base import Method, Trained
 from calibrant.methods.points import Points
-from calibrant.methods.refreshing import refreshed
+from calibrant.methods.refreshing import refresh
 from calibrant.training.schedules import Cosine, LinearDecay, ThenSaw
 from calibrant.training.settings import Training, counted
 from calibrant.training.watching import Snapshots, Watcher
@@ -97,4 +97,6 @@ class FastGeometricEnsemble(Method):
     def posterior(self, trained: Trained) -> Points:
         """The copies, with statistics of batches computed anew."""
         states = trained.watched[0][0]
-        return Points(refreshed(trained, states) if self.refresh else states, **trained.known)
+        if self.refresh:
+            states = refresh(trained.template, states, trained.task, trained.device)
+        return Points(states, **trained.known)
