@@ -16,9 +16,10 @@ import calibrant as cal
 from benchmarks import peers
 from benchmarks.data import SIZES, member_logits
 from calibrant.checks.class_replicates import ClassReplicates
-from calibrant.checks.plan import BAYESIAN, Plan, Targets
+from calibrant.checks.plan import Plan, Targets
 from calibrant.checks.statistics import statistics_of
 from calibrant.kernels.rows import rows_of
+from calibrant.results.check import BAYESIAN
 
 Contestants = dict[str, Callable[[], object]]
 BINS = peers.BINS
@@ -64,7 +65,7 @@ def checked(logits: np.ndarray, labels: np.ndarray, wanted: list[str], threads: 
     def run() -> object:
         plan = Plan(BAYESIAN, DRAWS, 0, predictions.members, threads)
         engine = ClassReplicates(statistics, predictions, plan, Targets())
-        rows = rows_of(predictions, engine.wanted, threads=threads)
+        rows = rows_of(predictions, engine.required_columns, threads=threads)
         engine.add(predictions, rows, np.zeros(rows.n, np.int64), 0)
         return engine.laws()
 

@@ -16,7 +16,7 @@ from scipy.optimize import minimize_scalar
 import calibrant as cal
 from benchmarks.calibration import Line
 from benchmarks.data import SIZES, member_logits
-from calibrant.comparison.splits import splits_of
+from calibrant.comparison.split_temperatures import splits_of
 
 MEMBERS, REPEATS = 50, 5
 BUDGET = 30.0
@@ -31,7 +31,7 @@ def workloads(threads: int, quick: bool) -> Iterator[Line]:
     predictions = cal.Classification.from_logits(logits, labels)
     half = splits_of(len(labels), repeats=REPEATS).half
     contestants = {
-        "calibrant": lambda: cal.cll_curve(predictions, repeats=REPEATS, threads=threads),
+        "calibrant": lambda: cal.comparison.cll_curve(predictions, repeats=REPEATS, threads=threads),
         "torch + Brent": lambda: brent_curve(logits, labels, half),
     }
     yield f"CLL of the first k = 1 … {members} members, B", contestants, "12", ("torch + Brent",)

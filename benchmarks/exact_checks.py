@@ -11,9 +11,10 @@ import calibrant as cal
 from benchmarks import peers
 from benchmarks.data import SIZES, member_logits
 from calibrant.checks.exact_classes import ExactClasses
-from calibrant.checks.plan import BAYESIAN, Plan, Targets
+from calibrant.checks.plan import Plan, Targets
 from calibrant.checks.statistics import statistics_of
 from calibrant.kernels.rows import rows_of
+from calibrant.results.check import BAYESIAN
 
 Contestants = dict[str, Callable[[], object]]
 DRAWS = 1000
@@ -39,7 +40,7 @@ def exact_laws(predictions: Any, specs: list[str], threads: int, rows: Any = Non
     """The laws of some statistics; from predictions, or from their record where that is known."""
     statistics = statistics_of(specs, predictions)
     engine = ExactClasses(statistics, predictions, Plan(BAYESIAN, 0, 0, predictions.members, threads), Targets())
-    rows = rows_of(predictions, engine.wanted, threads=threads) if rows is None else rows
+    rows = rows_of(predictions, engine.required_columns, threads=threads) if rows is None else rows
     engine.add(predictions, rows, np.zeros(predictions.n, np.int64), 0)
     return engine.laws()[0]
 

@@ -15,7 +15,7 @@ from benchmarks import peers
 from benchmarks.data import SIZES, logits_and_labels
 from benchmarks.regression import gaussians
 from calibrant.kernels.dirichlet import dirichlet_regression
-from calibrant.kernels.pairwise import gaussian_skce_sums, median_distance, skce_sums
+from calibrant.kernels.kernel_pairs import gaussian_skce_sums, median_distance, skce_sums
 
 Contestants = dict[str, Callable[[], object]]
 BLOCK = 500

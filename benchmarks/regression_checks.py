@@ -11,9 +11,10 @@ from scipy.special import ndtr
 import calibrant as cal
 from benchmarks.regression import gaussians
 from calibrant.checks.gaussian_replicates import GaussianReplicates
-from calibrant.checks.plan import BAYESIAN, Plan, Targets
+from calibrant.checks.plan import Plan, Targets
 from calibrant.checks.sample_replicates import SampleReplicates
 from calibrant.checks.statistics import statistics_of
+from calibrant.results.check import BAYESIAN
 
 Contestants = dict[str, Callable[[], object]]
 DRAWS = 1000

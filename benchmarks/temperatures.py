@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 import calibrant as cal
 from benchmarks.calibration import Contestants, Line
 from benchmarks.data import member_logits
-from calibrant.recalibration.member_temperatures import MemberTemperatureScaling
+from calibrant.recalibration.methods.member_temperatures import MemberTemperatureScaling
 
 STEPS = 200
 BOUND = float(np.log(64.0))

@@ -19,13 +19,13 @@ from torch.nn import functional
 
 from calibrant import methods
 from calibrant.data.uci import uci
-from calibrant.methods.base import _fresh
 from calibrant.networks import MLP, ResNet
-from calibrant.networks.stack import Stack
-from calibrant.training.capturing import Captured
-from calibrant.training.loop import Loop
+from calibrant.networks.stack import Stack, initial_state
+from calibrant.training.cuda_graph import GraphedSteps
+from calibrant.training.loop import TrainingLoop
 from calibrant.training.schedules import Constant
-from calibrant.training.settings import device_of, reproducible
+from calibrant.training.seeds import seeded
+from calibrant.training.settings import deterministic_kernels, resolve_device
 
 ROWS, BATCH, STEPS = 50_000, 128, 150
 
@@ -59,13 +59,13 @@ def eager(x: torch.Tensor, y: torch.Tensor, device: torch.device, half: bool) ->
     optimiser = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
     mean, std = torch.full((1, 3, 1, 1), 120.0, device=device), torch.full((1, 3, 1, 1), 64.0, device=device)
     augment = methods.Augmentation()
-    bordered = augment.bordered(x)
+    pad_images = augment.pad_images(x)
 
     def step() -> None:
         rows = torch.randint(0, len(x), (BATCH,), device=device)
         varied = torch.randint(0, 9, (BATCH, 3), device=device)
         varied[:, 2] %= 2
-        images = ((augment.cut(bordered, rows, varied).float() - mean) / std).contiguous(memory_format=form)
+        images = ((augment.cut(pad_images, rows, varied).float() - mean) / std).contiguous(memory_format=form)
         with torch.autocast(device.type, torch.bfloat16, enabled=half):
             loss = functional.cross_entropy(network(images), y[rows])
         optimiser.zero_grad()
@@ -81,16 +81,21 @@ def ours(task: methods.Task, device: torch.device, members: int, **settings: obj
     method = methods.DeepEnsemble(training, members=members)
     runs = method.runs(task, 0)
     recipe = method.recipe(task, ResNet(20))
-    stack = Stack.of(recipe.template(), [_fresh(recipe, run, training) for run in runs], device, training.dtype)
-    loop = Loop(stack, runs, training)
-    captured = Captured(loop)
+    initial = []
+    for run in runs:
+        with seeded(run.seed, run.member, "initial weights"):
+            network = recipe.network()
+        initial.append(initial_state(network, run.task.standardisation(training.dtype)))
+    stack = Stack.of(recipe.template(), initial, device, training.dtype)
+    loop = TrainingLoop(stack, runs, training)
+    captured = GraphedSteps(loop)
     loop.batches.shuffle(0)
     loop.numbers.copy_(torch.tensor(loop.optimiser.numbers(0, 1.0)))
     at = iter(range(1 << 60))
 
     def step() -> None:
         loop.batches.load(next(at) % (loop.batches.steps - 1))
-        with reproducible(training.deterministic):
+        with deterministic_kernels(training.deterministic):
             captured.step(BATCH, False)
 
     return step
@@ -171,7 +176,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--alone", type=int, default=24)
     given = parser.parse_args()
-    device = device_of(given.device)
+    device = resolve_device(given.device)
     if given.what == "cifar":
         cifar(device)
     else:

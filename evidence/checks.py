@@ -15,8 +15,7 @@ from scipy.special import log_softmax, ndtri, softmax
 from scipy.stats import kstest
 
 import calibrant as cal
-from calibrant.checks.check import LOWER, Check
-from calibrant.checks.plan import BAYESIAN, BOTH, EXACT, INDEPENDENT
+from calibrant.results.check import BAYESIAN, BOTH, EXACT, INDEPENDENT, LOWER, Check
 from evidence.models import draw_labels
 from evidence.simulation import rejected, simulate
 

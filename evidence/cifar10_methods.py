@@ -41,8 +41,8 @@ def jobs(epochs: int) -> dict[str, Callable[[], Any]]:
     return {
         "deep_ensemble": lambda: methods.DeepEnsemble(replace(base, compile=True), members=10),
         "vanilla": lambda: methods.Vanilla(base),
-        "mc_dropout": lambda: methods.MCDropout(base, rate=0.05),
-        "last_layer_dropout": lambda: methods.LastLayerDropout(base, rate=0.2),
+        "mc_dropout": lambda: methods.MCDropout(base, p=0.05),
+        "last_layer_dropout": lambda: methods.LastLayerDropout(base, p=0.2),
         "snapshot_ensemble": lambda: methods.SnapshotEnsemble(replace(base, epochs=longer), cycles=4),
         "fge": lambda: methods.FastGeometricEnsemble(walk, start=epochs * 3 // 5, cycle=4, high=0.2, low=0.005),
         "swag": lambda: methods.SWAG(walk, start=epochs * 3 // 5, high=0.2, rank=20, draws=DRAWS),
@@ -67,9 +67,9 @@ def train(out: Path, only: list[str], epochs: int, device: str) -> None:
         begun = time.monotonic()
         posterior = jobs(epochs)[name]().fit(task, ResNet(20), 0, device=device)
         for told, made in derived(name, posterior, task, device, epochs):
-            predictions = made.predict(test[0], made.most or DRAWS, y=test[1], device=device, name=told)
+            predictions = made.predict(test[0], made.max_members or DRAWS, y=test[1], device=device, name=told)
             write(predictions, out / f"{told}.npz")
-            facts[told] = {**made.about.told(), "members": predictions.members, "wall": time.monotonic() - begun}
+            facts[told] = {**made.about.to_json(), "members": predictions.members, "wall": time.monotonic() - begun}
             accuracy = float((mean_probs(predictions.scores).argmax(1) == test[1]).mean())
             print(f"{told}: accuracy {accuracy:.4f}, {time.monotonic() - begun:.0f} s", flush=True)
         facts_path.write_text(json.dumps(facts))
@@ -111,7 +111,7 @@ def mean_probs(logits: np.ndarray) -> np.ndarray:
 
 def write(predictions: Any, path: Path) -> None:
     """Predictions as a file."""
-    from calibrant.predictions.files.writing import write as write_predictions
+    from calibrant.predictions.files.write import write as write_predictions
 
     write_predictions(predictions, path)
 

@@ -88,7 +88,7 @@ def table(head: str, rows: Any) -> str:
 def scores(predictions: cal.Classification) -> str:
     """Accuracy, scores and calibrated likelihood."""
     got = cal.measure(predictions, ["accuracy", "nll", "ece"])
-    cll = cal.cll(predictions)
+    cll = cal.comparison.cll(predictions)
     cells = [f"{got[name]:.4f}" for name in ("accuracy", "nll", "ece")]
     return (
         f"| {predictions.name} | {predictions.members} | {' | '.join(cells)} | {cll.value:.4f} |"

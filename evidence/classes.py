@@ -1,13 +1,19 @@
-"""Calibration errors of every class: coverage of intervals, and null bands."""
+"""Calibration errors of every class: coverage of intervals, and null bands.
+
+`python -m evidence.classes [N]` prints the coverage before and after cells of different classes were drawn together.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from unittest.mock import patch
 
 import numpy as np
 from scipy.special import softmax
 
 from calibrant.calibration.binning import equal_width
+from calibrant.registry.state import classwise_state
 from evidence.models import Model
 from evidence.simulation import above, covered, null_bands_only, rejected, simulate, width
 
@@ -17,6 +23,7 @@ PERFECT = Model("perfect")
 LEVELS = (("perfect", 1.0), ("mild", 1.15), ("bad", 1.7))
 CELLS = tuple((classes, n) for classes, sizes in ((10, (500, 2000, 10_000)), (3, (500, 10_000)), (2, (500, 10_000)))
               for n in sizes)  # fmt: skip
+TOGETHER = ((3, 1000), (3, 8000), (3, 60_000), (10, 10_000))
 
 
 def truth(model: Model, rows: int = 400_000) -> dict[str, float]:
@@ -69,3 +76,22 @@ def null_table(simulations: int, sizes: Sequence[int] = (500, 2000, 10_000)) -> 
             shown = [f"{above(found[m]):.3f}, {rejected(found[m]):.3f}" for m in metrics]
             lines.append(f"| {classes} | {n} | " + " | ".join(shown) + " |")
     return lines
+
+
+def together_table(simulations: int, cells: Sequence[tuple[int, int]] = TOGETHER) -> list[str]:
+    """Coverage (mean width) of `cwce` of the bad model, cells of different classes independent or drawn together."""
+    lines = ["| classes | n | independent (before) | drawn together (now) |", "| ---: |" + " ---: |" * 3]
+    temperature = dict(LEVELS)["bad"]
+    for classes, n in cells:
+        model, shown = Model("bad", temperature=temperature, classes=classes), []
+        target = truth(model)["cwce"]
+        for most in (0, classwise_state.MOST_JOINT):
+            with patch.object(classwise_state, "MOST_JOINT", most):
+                found = simulate(model.predictions, n, ("cwce",), simulations, seed=300 + classes)["cwce"]
+            shown.append(f"{covered(found, target):.3f} ({width(found):.4f})")
+        lines.append(f"| {classes} | {n} | " + " | ".join(shown) + " |")
+    return lines
+
+
+if __name__ == "__main__":
+    print("\n".join(together_table(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)))

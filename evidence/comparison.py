@@ -16,10 +16,10 @@ import numpy as np
 from scipy.special import log_softmax
 
 import calibrant as cal
-from calibrant.comparison.calibrated import calibrated
+from calibrant.comparison.cross_validation import calibrated
 from calibrant.comparison.paired import paired
-from calibrant.comparison.records import Pair
-from calibrant.comparison.splits import Splits, splits_of
+from calibrant.comparison.split_temperatures import Splits, splits_of
+from calibrant.results.comparison import Pair
 from evidence.sizes import data_folder
 
 SCORES = ("nll", "brier", "accuracy", "cll")

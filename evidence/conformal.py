@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import ndtri
 
 import calibrant as cal
-from calibrant.recalibration.conformal import conformal
-from calibrant.recalibration.conformal.methods import METHODS
+from calibrant.conformal import conformal
+from calibrant.conformal.lookup import METHODS
 
 LEVEL = 0.9
 NEW = 200

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import softmax
 
 import calibrant as cal
-from calibrant.comparison.curves import curve_rows
-from calibrant.comparison.equivalent import equivalents, model_of, pool_curve, shares_of
-from calibrant.comparison.records import Equivalent
-from calibrant.comparison.splits import splits_of
+from calibrant.comparison.cross_validation import curve_rows
+from calibrant.comparison.ensemble_equivalent import equivalents, model_of, pool_curve, shares_of
+from calibrant.comparison.split_temperatures import splits_of
+from calibrant.results.comparison import Equivalent
 
 POOL, FRESH, CLASSES = 50, 20, 4
 DRAWS = 6

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reproduction.md"
 SHOWN = ("4", "5")
 
-TEXT = """# Papers, made anew
+TEXT = """# Reproductions
 
 `calibrant reproduce` trains what a paper trained, judges it as the paper did, and sets the numbers beside the printed
 ones. Each statement of the paper is marked as found or not, seed by seed.
@@ -49,7 +49,7 @@ calibrant reproduce gopal table1 --quick --out quick    # under a minute
 
 {numbers}
 
-### What the paper says, and what was found
+### Claims of the paper
 
 {statements}
 
@@ -62,7 +62,7 @@ smooth truth looks like.
 
 What each reading expects of calibration error, and what was observed (figure 5). The axis is logarithmic here.
 
-### What differs from the paper, and why
+### Differences from the paper
 
 - **Seeds.** The paper shows one draw of data and networks; here everything is drawn anew for each seed. p-values of
   single seeds differ much: whether one ensemble passes says little of ensembles.
@@ -87,7 +87,7 @@ What each reading expects of calibration error, and what was observed (figure 5)
   Bayesian ensemble passed out of distribution with all of four seeds, so it shows what the paper found and proves
   nothing. With 10 epochs on 10 000 rows it failed with all of them.
 
-### What is in the folder
+### Output files
 
 Every step is a file, and what is finished is not done again: run the same command with the same folder, and it goes
 on, from the last epoch if it was stopped in training. A folder of other settings is refused.

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import calibrant as cal
-from calibrant.checks.check import Check
-from calibrant.recalibration.member_temperatures import MemberTemperatureScaling
+from calibrant.recalibration.methods.member_temperatures import MemberTemperatureScaling
+from calibrant.results.check import Check
 from evidence.sizes import ROOT, data_folder
 
 PAGE = ROOT / "docs" / "checks-real.md"

@@ -14,12 +14,12 @@ import numpy as np
 from scipy.optimize import least_squares
 
 import calibrant as cal
-from calibrant.comparison.equivalent import crossing
-from calibrant.comparison.records import Pair
-from calibrant.evaluation import rendering
-from calibrant.evaluation.comparison_tables import comparison_tables
-from calibrant.evaluation.rendering import Table
-from calibrant.evaluation.result import Evaluation
+from calibrant.comparison.ensemble_equivalent import crossing
+from calibrant.render import table as rendering
+from calibrant.render.comparison import comparison_tables
+from calibrant.render.table import Table
+from calibrant.results.comparison import Pair
+from calibrant.results.evaluation import Evaluation
 from evidence.sizes import ROOT, data_folder
 
 PAGE = ROOT / "docs" / "comparison-real.md"
@@ -130,7 +130,7 @@ def page(folder: Path) -> str:
     folds = cal.compare(some_of(human, hard), SCORES, units="fold")
     by_rows = cal.compare(some_of(human, hard), "cll")
     pool = cal.compare({"human labels": human}, "cll", pool=hard)
-    flips = cal.rank_flips(models)
+    flips = cal.comparison.rank_flips(models)
     noise = cal.compare(noise_models(folder), "cll,nll,accuracy", shift=True)
     return TEXT.format(
         eight=EIGHT, folds=FOLDS, shifted=SHIFTED,

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 import calibrant as cal
-from calibrant.evaluation.gains import Gain, Improvement
-from calibrant.evaluation.recalibrate import Recalibration
 from calibrant.recalibration import methods_for
+from calibrant.recalibration.api import Recalibration
+from calibrant.results.improvement import Gain, Improvement
 from evidence import drawing
 from evidence.sizes import COLOURS, FIGURES, MARKERS, QUICK, ROOT, SIZES, data_folder
 
@@ -195,7 +195,7 @@ def followed(
 ) -> dict[str, Improvement]:
     """Improvements over sizes, by network and method."""
     return {
-        f"{network.name}, {name}": cal.improvement(
+        f"{network.name}, {name}": cal.recalibration.improvement(
             network.test, found[network.name][name].predictions, metrics=QUICK, sizes=SIZES, repeats=repeats
         )
         for network in networks

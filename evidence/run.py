@@ -1,8 +1,12 @@
-"""Run every simulation and write docs/evidence.md: `python -m evidence.run [--simulations 2000] [--processes 2]`."""
+"""Run every simulation and write docs/evidence.md: `python -m evidence.run [--simulations 2000] [--processes 2]`.
+
+`--only binned,classes` runs these tables alone and keeps the others as they are on the page.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -21,6 +25,7 @@ from evidence import (
     detection,
     equivalents,
     evalues,
+    rare_events,
     real_checks,
     real_comparison,
     real_recalibration,
@@ -40,10 +45,12 @@ COUNTS = {
     "cumulated": 150,
     "smoothed": 100,
     "classes": 150,
+    "class_cells": 1000,
     "null_main": 700,
     "null_more": 200,
     "null_few": 200,
     "class_null": 500,
+    "rare_events": 1000,
     "detectable": 250,
     "detection": 1000,
     "canonical": 1000,
@@ -89,7 +96,9 @@ def jobs_for(many: int, count: dict[str, int], page: Path = PAGE) -> dict[str, C
         "smoothed": partial(c.coverage_table, c.SMOOTHED, count["smoothed"], resamples=300),
         "binned": partial(c.coverage_table, c.BINNED, count["binned"]),
         "classes": partial(classes.coverage_table, count["classes"]),
+        "class_cells": partial(classes.together_table, count["class_cells"]),
         "class_null": partial(classes.null_table, count["class_null"]),
+        "rare_events": partial(rare_events.table, count["rare_events"]),
         "cumulated": partial(c.coverage_table, c.CUMULATED, count["cumulated"]),
         "bias": partial(bias.table_and_figure, BIAS_ROWS * many // FULL, page.parent / "figures" / "bias.svg"),
         "sizes": partial(sizes.table_and_figures, sizes.repeats_for(many / FULL), page.parent / "figures"),
@@ -142,17 +151,46 @@ def page_of(parts: dict[str, list[str]], many: int, count: dict[str, int]) -> st
     return head + "\n" + SECTIONS.format(**{name: "\n".join(lines) for name, lines in parts.items()}, **numbers)
 
 
+def tables_on(page: str) -> dict[str, list[str]]:
+    """The tables of a page that was written before, from the sections whose words are still those of the template."""
+    tables = {}
+    written = dict(zip(*[iter(re.split(r"^(##+ .*)$", page, flags=re.M)[1:])] * 2, strict=True))
+    for heading, body in zip(*[iter(re.split(r"^(##+ .*)$", SECTIONS, flags=re.M)[1:])] * 2, strict=True):
+        parts = re.split(r"\{(\w+)\}", body)
+        pattern = re.escape(parts[0])
+        for name, words in zip(parts[1::2], parts[2::2], strict=True):
+            pattern += (f"(?P<{name}>.*?)" if f"(?P<{name}>" not in pattern else f"(?P={name})") + re.escape(words)
+        if found := re.fullmatch(pattern, written.get(heading, ""), flags=re.S):
+            tables |= {name: text.split("\n") for name, text in found.groupdict().items()}
+    return tables
+
+
 def main() -> None:
     """Simulate, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", type=lambda text: text.split(","), metavar="TABLES", help="by their names in COUNTS")
     parser.add_argument("--simulations", type=int, default=FULL)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--write", type=Path, default=PAGE)
     arguments = parser.parse_args()
     many, count = arguments.simulations, counts_for(arguments.simulations)
+    jobs = jobs_for(many, count, arguments.write)
+    parts = {}
+    if arguments.only is not None:
+        kept = tables_on(arguments.write.read_text(encoding="utf-8"))
+        parts = {name: kept[name] for name in jobs if name in kept}
+        for block in re.findall(r"(?:\{\w+\}\n)+", SECTIONS):  # rows of one table are run together
+            names = set(re.findall(r"\w+", block))
+            parts = {name: parts[name] for name in parts if name not in names or not names & set(arguments.only)}
+        lost = sorted(set(jobs) - set(parts) - set(arguments.only))
+        if lost or not set(arguments.only) <= set(jobs):
+            parser.error(
+                f"--only: choose from {', '.join(jobs)}; cannot be kept, add them: {', '.join(lost) or 'none'}"
+            )
+        jobs = {name: jobs[name] for name in arguments.only}
     with ProcessPoolExecutor(arguments.processes, mp_context=get_context("spawn")) as pool:
-        running = {name: pool.submit(job) for name, job in jobs_for(many, count, arguments.write).items()}
-        parts = {name: result.result() for name, result in running.items()}
+        running = {name: pool.submit(job) for name, job in jobs.items()}
+        parts |= {name: result.result() for name, result in running.items()}
     page = page_of(parts, many, count)
     arguments.write.write_text(page, encoding="utf-8")
     print(page)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import calibrant as cal
-from calibrant.evaluation.sizes import Sizes, value_by_size
+from calibrant.pipeline.sample_size import value_by_size
+from calibrant.results.sample_size import SampleSizeCurves
 from evidence import drawing
 
 ROOT = Path(__file__).parent.parent
@@ -52,7 +53,7 @@ def data_folder() -> Path:
     return (Path(given) if given else ROOT.parent / "shared" / "data") / "predictions"
 
 
-def followed(folder: Path, repeats: int) -> dict[str, Sizes]:
+def followed(folder: Path, repeats: int) -> dict[str, SampleSizeCurves]:
     """Every network over sizes; the two with known temperatures before and after scaling."""
     known: dict[str, Any] = {"metrics": QUICK, "sizes": SIZES}
     scaled = np.load(folder / "cifar10_nn_calibration_logits.npz")
@@ -76,14 +77,14 @@ def followed(folder: Path, repeats: int) -> dict[str, Sizes]:
     return found
 
 
-def relative(found: dict[str, Sizes], data: str) -> dict[str, np.ndarray]:
+def relative(found: dict[str, SampleSizeCurves], data: str) -> dict[str, np.ndarray]:
     """Error(n) / Error(10 000) of each estimator, averaged over the networks of a data set."""
     curves = [item.specs for name, item in found.items() if name.endswith(data)]
     return {m: np.mean([np.array(c[m].mean) / c[m].mean[-1] for c in curves], axis=0) for m in QUICK}
 
 
 # ----------------------------------------------------------------------------------------- figures
-def draw(found: dict[str, Sizes], folder: Path = FIGURES) -> None:
+def draw(found: dict[str, SampleSizeCurves], folder: Path = FIGURES) -> None:
     """All three figures."""
     lines = {name: {m: curve.mean for m, curve in found[name].specs.items()} for name in SHOWN}
     _figure(lines, "estimate", folder / "sizes-values.svg", (2, 2), base=0)
@@ -122,7 +123,7 @@ def _figure(lines: dict[str, Any], what: str, path: Path, shape: tuple[int, int]
 
 
 # ------------------------------------------------------------------------------------------- table
-def table(found: dict[str, Sizes]) -> list[str]:
+def table(found: dict[str, SampleSizeCurves]) -> list[str]:
     """Estimates on few rows relative to those on all, and shares of improvements that few rows show."""
     places = [SIZES.index(n) for n in (100, 1000)]
     lines = ["| metric | CIFAR-10, n = 100 | n = 1000 | CIFAR-100, n = 100 | n = 1000 |"]

@@ -87,14 +87,21 @@ classes, and so are its intervals. {classes_count} simulations a row (standard e
 
 {classes}
 
-Cells of different classes are taken for independent, and of ten classes many hold few rows: coverage can then fall to
-about 89 %, as that of `cwce` for the bad model. Tables mark such intervals.
+### Cells of different classes
+
+A row lies in one cell (a bin of one class) of every class, so that the gaps of cells of different classes are
+correlated. Coverage (mean width) of `cwce` for the bad model when these cells are taken as independent, and when their
+joint covariance is used, as it is up to 320 cells (`python -m evidence.classes`). {class_cells_count} simulations a row
+(standard error {class_cells_error} %):
+
+{class_cells}
 
 ## Null bands of calibration errors
 
-A perfect model should lie above its null band in 2.5 % of simulations, and have p < 0.05 in 5 %. The table shows both
-shares. Of the signed metrics `o_e`, `slope`, `intercept` and `spiegelhalter_z` the first counts the upper side only,
-and p is two-sided. Standard errors of the two shares: {null_main_band} % and {null_main_p} % of {null_main_count}
+A perfect model should lie above its null band in 2.5 % of simulations, and have p < 0.05 in as many: the p-value of an
+error is twice its upper tail. The table shows both shares. The signed metrics `o_e`, `slope`, `intercept` and
+`spiegelhalter_z` have p < 0.05 in 5 %: the first share counts their upper side only, and p both.
+Standard errors of the two shares: {null_main_band} % and {null_main_p} % of {null_main_count}
 simulations, {null_more_band} % and {null_more_p} % of {null_more_count}, {null_few_band} % and {null_few_p} % of
 {null_few_count}.
 
@@ -166,6 +173,14 @@ model of one probability. {detection_count} simulations (standard error {detecti
 
 {detection}
 
+## Rare events, ties and unequal units
+
+Coverage of 95% intervals where they are hardest, with the truth, the share of intervals that lie above and below it,
+and the median width. Every population is defined in `evidence/rare_events.py` (`python -m evidence.rare_events`).
+{rare_events_count} data sets a row (standard error {rare_events_error}%).
+
+{rare_events}
+
 ## Regression
 
 Outcomes are 2x + s·e with s log-normal, and the model says N(2x, s²) or what differs from it; stated in
@@ -189,9 +204,9 @@ simulations a row (standard error {levels_error} %):
 
 {levels}
 
-Right predictions should lie above their null band in 2.5 % of simulations, and have p < 0.05 in 5 %; `se_var_ratio` and
-`picp` may be off to both sides, and `picp` takes few values of few rows. {levels_null_count} simulations (standard
-errors {levels_null_band} % and {levels_null_p} %):
+Right predictions should lie above their null band in 2.5 % of simulations, and have p < 0.05 in as many; `se_var_ratio`
+and `picp` may be off to both sides and have it in 5 %, and `picp` takes few values of few rows.
+{levels_null_count} simulations (standard errors {levels_null_band} % and {levels_null_p} %):
 
 {levels_null}
 

@@ -153,7 +153,7 @@ def outcome(rows: Rows, mean: np.ndarray, variance: np.ndarray, unit: float) -> 
         dss_after=scores[1].mean(),
         gain_error=gain.std(ddof=1) / np.sqrt(len(gain)),
         w_at_bound=not found.injective,
-        b_at_bound=found.found.maps[0].pure_scaling,
+        b_at_bound=found.maps[0].pure_scaling,
     )
 
 

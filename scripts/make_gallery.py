@@ -1,8 +1,8 @@
-"""Write the pages of the gallery, docs/gallery/*.html, from real predictions: `python scripts/make_gallery.py`.
+"""Write the reports of the gallery, docs/gallery/*.html, from real predictions: `python scripts/make_gallery.py`.
 
-Predictions are of sources that allow it: scikit-learn's digits and diabetes data (BSD), and, where `CALIBRANT_DATA`
-names a folder that has them, ResNet-110 logits on CIFAR-10 (Kull et al. 2019, MIT) and predictions of movie reviews
-(cleanlab, Apache 2.0). A page whose predictions are not there is not written, and the others are.
+Sources with licences that allow it: scikit-learn's digits and diabetes data (BSD), and, if the folder `CALIBRANT_DATA`
+has them, ResNet-110 logits on CIFAR-10 (Kull et al. 2019, MIT) and predictions of movie reviews (cleanlab, Apache 2.0).
+Reports whose predictions are missing are skipped.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import numpy as np
 
 import calibrant as cal
 from calibrant.demo import demo_path, run_demo
+from calibrant.pipeline.evaluate import EvaluateOptions, run_evaluation
 
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "gallery"
 
 
 def data_file(name: str) -> Path | None:
-    """A file of real predictions, where there is one."""
-    given = os.environ.get("CALIBRANT_DATA")
-    folder = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
+    """A file of real predictions; None if it does not exist."""
+    setting = os.environ.get("CALIBRANT_DATA")
+    folder = Path(setting) if setting else Path(__file__).parents[2] / "shared" / "data"
     path = folder / "predictions" / name
     return path if path.is_file() else None
 
@@ -48,12 +49,12 @@ def classifier(path: Path) -> Path | None:
             stored["logits_test"][0], stored["labels_test"], ids=np.arange(len(stored["labels_test"]))
         )
     test = test.named("ResNet-110 on CIFAR-10")
-    found = [
+    evaluations = [
         cal.evaluate(test, "default,skce", by="labels"),
         cal.check(test),
         cal.recalibrate(held_out.named("validation"), test),
     ]
-    return cal.report(found, path, title="One classifier: ResNet-110 on CIFAR-10")
+    return cal.report(evaluations, path, title="One classifier: ResNet-110 on CIFAR-10")
 
 
 def shifted(path: Path) -> Path | None:
@@ -61,17 +62,17 @@ def shifted(path: Path) -> Path | None:
     digits, glyphs = cal.read(demo_path("shifted")), cal.read(demo_path("glyphs"))
     clean = cal.read(demo_path("test"))
     models = {"one network": digits.member(0), "five networks": digits.subset(range(5)), "twenty networks": digits}
-    found = [
-        cal.evaluate(models, by=("severity", "shift"), units="ids", shift=True),
+    evaluations = [
+        cal.evaluate_shift(models, by=("severity", "shift"), units="ids"),
         cal.check(models, shift=True),
         cal.detect(clean, {"glyphs": glyphs, "shifted digits": digits}, "mutual_information"),
         cal.compare(models, units="ids", shift=True, pool="twenty networks"),
     ]
-    return cal.report(found, path, title="An ensemble under shift: rotated and noisy digits")
+    return cal.report(evaluations, path, title="An ensemble under shift: rotated and noisy digits")
 
 
 def regression(path: Path) -> Path | None:
-    """Bagged networks that predict the progression of diabetes from the body-mass index."""
+    """Bagged networks that predict disease progression in diabetes from the body-mass index."""
     from sklearn.datasets import load_diabetes
 
     data = load_diabetes(scaled=False)
@@ -81,12 +82,17 @@ def regression(path: Path) -> Path | None:
     columns = {"bmi": bmi[test], "age": age[test]}
     predictions = cal.Regression.from_gaussian(mean, spread, y, columns=columns, ids=test)
     predictions = predictions.named("progression of diabetes")
-    found = [cal.evaluate(predictions, by=("bmi:4", "age:4"), along="bmi"), cal.check(predictions)]
-    return cal.report(found, path, title="A regression model: progression of diabetes by body-mass index, ten networks")
+    evaluations = [
+        run_evaluation(predictions, None, EvaluateOptions(by=("bmi:4", "age:4"), along="bmi")),
+        cal.check(predictions),
+    ]
+    return cal.report(
+        evaluations, path, title="A regression model: progression of diabetes by body-mass index, ten networks"
+    )
 
 
 def _bagged(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Means and spreads (10, N) of half of the rows, from networks of resampled other halves."""
+    """Means and standard deviations (10, N) for half of the rows, from networks trained on resamples of the others."""
     from sklearn.neural_network import MLPRegressor
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -108,7 +114,7 @@ def _bagged(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def judged(path: Path) -> Path | None:
-    """Answers that were judged right or wrong, with a confidence each, as an evaluation of a language model gives."""
+    """Answers with a confidence and a correctness each, as in an evaluation of a language model."""
     source = data_file("imdb_test_set_cleanlab_cv_probs.npz")
     if source is None:
         return None
@@ -116,12 +122,12 @@ def judged(path: Path) -> Path | None:
         probs, labels = stored["probs"].astype(np.float64), stored["labels"]
     probs /= probs.sum(axis=1, keepdims=True)
     answer = probs.argmax(axis=1)
-    said = np.where(answer == 1, "positive", "negative")
+    columns = {"answer": np.where(answer == 1, "positive", "negative")}
     predictions = cal.Judged.from_confidence(
-        probs.max(axis=1), answer == labels, ids=np.arange(len(labels)), columns={"answer": said}
+        probs.max(axis=1), answer == labels, ids=np.arange(len(labels)), columns=columns
     ).named("is this review positive?")
-    found = [cal.evaluate(predictions, by="answer"), cal.check(predictions)]
-    return cal.report(found, path, title="Judged answers: 25 000 reviews, and how sure the model was")
+    evaluations = [cal.evaluate(predictions, by="answer"), cal.check(predictions)]
+    return cal.report(evaluations, path, title="Confidence and correctness: 25,000 movie reviews")
 
 
 PAGES: dict[str, Callable[[Path], Path | None]] = {
@@ -134,11 +140,11 @@ PAGES: dict[str, Callable[[Path], Path | None]] = {
 
 
 def main() -> None:
-    """Write every page that can be written."""
+    """Write every report whose predictions exist."""
     FOLDER.mkdir(exist_ok=True)
     for name, make in PAGES.items():
-        made = make(FOLDER / f"{name}.html")
-        print(f"{name}: {f'{made.stat().st_size / 1e6:.2f} MB' if made else 'its predictions are not there'}")
+        path = make(FOLDER / f"{name}.html")
+        print(f"{name}: {f'{path.stat().st_size / 1e6:.2f} MB' if path else 'skipped: predictions are missing'}")
 
 
 if __name__ == "__main__":

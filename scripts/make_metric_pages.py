@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from calibrant.registry import default_specs, metrics
+from calibrant.registry.lookup import metrics, report_specs, with_role
 from calibrant.registry.metric import Metric
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
@@ -24,7 +24,8 @@ What every metric means, what it needs and where it misleads. The same facts are
 Name a metric as it stands here, with its options in brackets: `nll`, `ece(bins=10,norm=l2)`.
 
 *Proper*: in expectation no prediction scores better than the true probabilities. *Comparable*: two models may be ranked
-by it as it is. An evaluation computes every metric below that applies, but for those marked *when named*.
+by it as it is. `calibrant evaluate` computes the metrics marked *default* that apply; `--metrics report`, which reports
+use, every metric below but for those marked *when named*; `--metrics all` every metric.
 """
 
 
@@ -52,12 +53,14 @@ def limits(metric: Metric) -> str:
 
 
 def runs_unasked(metric: Metric) -> bool:
-    """Whether an evaluation computes it without being asked."""
-    return any(spec.metric is metric for spec in default_specs())
+    """Whether a report computes it without being asked."""
+    return any(spec.metric is metric for spec in report_specs())
 
 
 def overview() -> list[str]:
     """One row a metric."""
+    roles = ("default", "test_binary", "test_classes", "test_judged", "test_regression")
+    default = {spec for role in roles for spec in with_role(role)}
     rows = [
         (
             f"[`{m.name}`](#{m.name})",
@@ -68,10 +71,11 @@ def overview() -> list[str]:
             "yes" if m.proper else "",
             "yes" if m.comparable else "no",
             m.cost + ("" if runs_unasked(m) else ", when named"),
+            "yes" if m.name in default else "",
         )
         for m in metrics().values()
     ]
-    return table(("metric", "title", "better", "range", "needs", "proper", "comparable", "cost"), rows)
+    return table(("metric", "title", "better", "range", "needs", "proper", "comparable", "cost", "default"), rows)
 
 
 def section(metric: Metric) -> list[str]:

@@ -1,12 +1,12 @@
-"""Bring what README and docs show up to date: run their snippets as the tests do, and rewrite the outputs.
+"""Update the outputs that README and docs quote: run the snippets as the tests do, and rewrite what they print.
 
 `python scripts/refresh_docs.py` refreshes every page, `python scripts/refresh_docs.py README.md docs/guide.md` some of
-them. An output that still is what its command prints stays as it is. Of another, each line that is shown is looked for
-in what is printed now, by the words that it begins with, and written as it is printed; the first line of what is
-printed is shown too, and "…" stands wherever lines are left out. Lines that are no longer printed are listed: what they
-were there for is for you to say. JSON is not rewritten: where it differs, the test says so.
+them. An output that its command still prints is left alone. In any other, each quoted line is searched in the new
+output by its first words and replaced; the first line of the new output is always shown, points of a verdict are shown
+whole with the headline, the rule of a table comes with its title and heading, and "…" marks omitted lines. Quoted lines
+that are no longer printed are listed for you to deal with. JSON is not rewritten: the test reports differences.
 
-Run it in an environment of `make test`, and read the difference before you commit it.
+Run it in the environment of `make test`, and read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from docs.pages import PAGES, Block, Tour, blocks, shows_something, told_in_orde
 LEFT_OUT = "…"
 NUMBER = re.compile(r"[(\[]?[−+-]?\d[\d.,e−+%-]*[)\],;:]*")
 BULLET = re.compile(r"  [✓!✗·] ")
-"""What a point of a verdict begins with."""
+"""How a point of a verdict begins."""
+WRAPPED = re.compile(r"  [^ ✓!✗·]")
+"""How the second line of a note begins."""
 RULE = re.compile(r"[─ ]+")
 
 
 def key(line: str) -> tuple[str, ...]:
-    """The words that a line begins with, up to its first number; a line that begins with one is told by it."""
+    """The words that a line begins with, up to its first number; a line that begins with a number, that number."""
     if RULE.fullmatch(line):
         return ("─",)
     words = BULLET.sub("", line).split()
@@ -40,53 +42,31 @@ def key(line: str) -> tuple[str, ...]:
     return tuple(words[: max(place, 1)][:4])
 
 
-def refreshed(told: str, said: str, lost: list[str]) -> str:
-    """What is to be told now; lines that are found no longer go to `lost`."""
-    lines = [line.rstrip() for line in said.rstrip("\n").splitlines()]
-    bars = [line.rstrip() for line in told.splitlines() if set(line) & set("┃█")]
-    if told_in_order(told, said) is None and set(bars) <= set(lines):  # the test lets bars be drawn otherwise
-        return told
-    places = _places(told, lines, lost)
+def refreshed(quoted: str, printed: str, lost: list[str]) -> str:
+    """Return the new text of a quoted output; lines that are no longer printed are added to `lost`."""
+    lines = [line.rstrip() for line in printed.rstrip("\n").splitlines()]
+    bars = [line.rstrip() for line in quoted.splitlines() if set(line) & set("┃█")]
+    if told_in_order(quoted, printed) is None and set(bars) <= set(lines):  # the test accepts other bars
+        return quoted
+    places: set[int] = set()
+    start = 0
+    for line in (line.rstrip() for line in quoted.splitlines()):
+        if not line or line.strip() == LEFT_OUT:
+            continue
+        found = next((k for k in range(start, len(lines)) if lines[k] and key(lines[k]) == key(line)), None)
+        if found is not None:
+            start = found + 1
+        else:  # points of a verdict change places
+            points = (k for k in range(len(lines)) if k == 0 or BULLET.match(lines[k]))
+            found = next((k for k in points if key(lines[k]) == key(line)), None)
+        if found is not None:
+            places |= _whole(lines, found)
+        elif not line.startswith("  "):  # else it continues the line before it
+            lost.append(line)
     if not places:
         return "\n".join(lines) + "\n"
-    return "\n".join(_with_gaps(lines, sorted({0, *places}), told)) + "\n"
-
-
-def _places(told: str, lines: list[str], lost: list[str]) -> list[int]:
-    """Where the lines that were told stand in what is said, in order."""
-    places, start = [], 0
-    for wanted in (line.rstrip() for line in told.splitlines()):
-        if not wanted or wanted.strip() == LEFT_OUT:
-            continue
-        found = next((k for k in range(start, len(lines)) if lines[k] and key(lines[k]) == key(wanted)), None)
-        if found is not None:
-            places.append(found)
-            start = found + 1
-            continue
-        moved = next((k for k in range(len(lines)) if _of_verdict(lines, k) and key(lines[k]) == key(wanted)), None)
-        if moved is not None:
-            places += _bullet(lines, moved)
-        elif not wanted.startswith("  "):  # else it went on with the line before it
-            lost.append(wanted)
-    return places
-
-
-def _of_verdict(lines: list[str], place: int) -> bool:
-    return place == 0 or BULLET.match(lines[place]) is not None
-
-
-def _bullet(lines: list[str], first: int) -> list[int]:
-    """A point of a verdict, and the lines that go on with it."""
-    last = first
-    while last + 1 < len(lines) and lines[last + 1].startswith("    "):
-        last += 1
-    return list(range(first, last + 1))
-
-
-def _with_gaps(lines: list[str], places: list[int], told: str) -> list[str]:
-    """The lines at these places, blank ones between them as they are printed, and "…" where others are left out."""
     out, before = [], -1
-    for place in places:
+    for place in sorted({0, *places}):
         between = lines[before + 1 : place]
         if any(between):
             out.append(LEFT_OUT)
@@ -94,29 +74,54 @@ def _with_gaps(lines: list[str], places: list[int], told: str) -> list[str]:
             out.append("")
         out.append(lines[place])
         before = place
-    more = any(lines[before + 1 :])
-    return [*out, LEFT_OUT] if more else out
+    return "\n".join(out + [LEFT_OUT] * any(lines[before + 1 :])) + "\n"
+
+
+def _whole(lines: list[str], place: int) -> set[int]:
+    """The place of a line, with what belongs to it.
+
+    That is the other lines of a point in a verdict and the headline, the title and heading of a table, or the rest of a
+    note that is wrapped.
+    """
+    if RULE.fullmatch(lines[place]):
+        return {place, place - 1, *([place - 2] if place > 1 and lines[place - 2] else [])}
+    first = place
+    while first > 0 and lines[first].startswith("    ") and not BULLET.match(lines[first]):
+        first -= 1
+    point = BULLET.match(lines[first]) is not None
+    if not point:
+        first = place
+        while first > 0 and WRAPPED.match(lines[first]):
+            first -= 1
+        if ": " not in lines[first]:
+            return {place}
+    last, headline = first, first
+    while last + 1 < len(lines) and (lines[last + 1].startswith("    ") if point else WRAPPED.match(lines[last + 1])):
+        last += 1
+    while headline > 0 and lines[headline].startswith("  "):
+        headline -= 1
+    return {headline, *range(first, last + 1)}
 
 
 class Refresher(Tour):
-    """A tour that does not complain of outputs, and keeps what they should be."""
+    """A tour that collects what outputs should be instead of comparing them."""
 
     def __init__(self, page: Path) -> None:
-        """Nothing is refreshed yet."""
+        """Start without new outputs."""
         super().__init__(page)
         self.new: list[tuple[Block, str]] = []
         self.lost: list[str] = []
 
     def command(self, block: Block) -> None:
-        """Run the commands, and write what they print below them."""
+        """Run the commands, and collect what they print."""
         parts = []
-        for line, told, said in self.commands(block):
-            now = told if said is None else refreshed(told, said, self.lost)
-            parts.append(f"$ {line}\n{now if told else told}")
+        for line, quoted, printed in self.commands(block):
+            new = refreshed(quoted, printed, self.lost) if quoted and printed is not None else quoted
+            parts.append(f"$ {line}\n{new}")
         self.new.append((block, "".join(parts)))
 
     def compare(self, block: Block) -> None:
-        """Take what was printed."""
+        """Collect what was printed."""
         self.new.append((block, refreshed(block.body, self.printed, self.lost)))
 
     def compare_json(self, block: Block) -> None:
@@ -124,7 +129,7 @@ class Refresher(Tour):
 
 
 def refresh(page: Path) -> tuple[bool, list[str]]:
-    """Rewrite a page; whether it changed, and the lines that were found no longer."""
+    """Rewrite a page; return whether it changed, and the lines that are no longer printed."""
     tour = Refresher(page)
     home = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
@@ -145,9 +150,9 @@ def refresh(page: Path) -> tuple[bool, list[str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Refresh the pages that are named, or all of them."""
+    """Refresh the given pages, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("pages", nargs="*", type=Path, help="pages to refresh; all without")
+    parser.add_argument("pages", nargs="*", type=Path, help="pages to refresh; all by default")
     pages = parser.parse_args(arguments).pages or list(filter(shows_something, PAGES))
     for page in pages:
         changed, lost = refresh(page.resolve())

@@ -1,4 +1,4 @@
-"""Pictures of a report as people see it: light, dark, on a phone and in print.
+"""Take screenshots of a report: light, dark, on a phone and in print.
 
     python scripts/take_screenshots.py report.html FOLDER
 
@@ -19,23 +19,23 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
          "--disable-sync", "--no-first-run"]  # fmt: skip
 
 
-def opened(browser: Browser, path: Path, width: int, scheme: str) -> Page:
-    """The page with all of its charts drawn."""
+def open_report(browser: Browser, path: Path, width: int, scheme: str) -> Page:
+    """The page once all charts are drawn."""
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
     page.goto(path.resolve().as_uri())
     page.wait_for_selector("html[data-ready]", timeout=60_000)
     return page
 
 
-def take(path: Path, folder: Path) -> list[Path]:
-    """A picture of each view for each input, and the PDF that printing makes."""
+def take_screenshots(path: Path, folder: Path) -> list[Path]:
+    """Take a screenshot of each view for each input, and print a PDF; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = os.environ.get("CALIBRANT_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    chromium = os.environ.get("CALIBRANT_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     out = []
-    with sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=found, args=FLAGS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         for name, (width, scheme) in VIEWS.items():
-            page = opened(browser, path, width, scheme)
+            page = open_report(browser, path, width, scheme)
             for k in range(max(page.locator("#subject option").count(), 1) if name == "light" else 1):
                 if k:
                     page.locator("#subject").select_option(str(k))
@@ -43,7 +43,7 @@ def take(path: Path, folder: Path) -> list[Path]:
                 out.append(folder / (f"{name}.png" if not k else f"{name}-{k}.png"))
                 page.screenshot(path=out[-1], full_page=True)
             page.close()
-        page = opened(browser, path, 900, "light")
+        page = open_report(browser, path, 900, "light")
         out.append(folder / "print.pdf")
         page.pdf(path=out[-1], format="A4", print_background=True)
         browser.close()
@@ -51,5 +51,5 @@ def take(path: Path, folder: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    for made in take(Path(sys.argv[1]), Path(sys.argv[2])):
-        print(made)
+    for path in take_screenshots(Path(sys.argv[1]), Path(sys.argv[2])):
+        print(path)

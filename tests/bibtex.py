@@ -1,4 +1,4 @@
-"""BibTeX read back: entries with their fields, LaTeX as Unicode, and what styles do to titles."""
+"""A BibTeX reader independent of the package: entries and fields, LaTeX as Unicode, and how styles lowercase titles."""
 
 from __future__ import annotations
 
@@ -10,52 +10,52 @@ MARKS = {
     "u": "BREVE", "v": "CARON", "r": "RING ABOVE", "H": "DOUBLE ACUTE", "c": "CEDILLA", "k": "OGONEK",
 }  # fmt: skip
 ACCENTS = ("GRAVE", "ACUTE", "CIRCUMFLEX", "DOUBLE ACUTE")
-SPELT = {"l": "ł", "L": "Ł", "o": "ø", "O": "Ø", "ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "i": "ı"}
-WRITTEN = {r"\&": "&", r"\%": "%", r"\#": "#", r"\_": "_", r"\$": "$", "``": "“", "''": "”"}
+LETTERS = {"l": "ł", "L": "Ł", "o": "ø", "O": "Ø", "ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "i": "ı"}
+SYMBOLS = {r"\&": "&", r"\%": "%", r"\#": "#", r"\_": "_", r"\$": "$", "``": "“", "''": "”"}
 
 
 def entries(text: str) -> dict[str, dict[str, str]]:
-    """Entries by key, `kind` among their fields; refuses what is no BibTeX: what BibTeX skips between entries, too."""
+    """Fields by key, the entry type as `kind`; stricter than BibTeX, which skips text between entries."""
     out: dict[str, dict[str, str]] = {}
-    place = 0
-    while text[place:].strip():
-        head = re.compile(r"\s*@(\w+)\{([^\s,{}]+),").match(text, place)
-        assert head, f"no entry begins at {text[place : place + 60]!r}"
+    position = 0
+    while text[position:].strip():
+        head = re.compile(r"\s*@(\w+)\{([^\s,{}]+),").match(text, position)
+        assert head, f"no entry starts at {text[position : position + 60]!r}"
         kind, key = head.groups()
-        assert key not in out, f"{key} is there twice"
+        assert key not in out, f"duplicate key {key}"
         out[key] = {"kind": kind}
-        place = head.end()
-        while field := re.compile(r"\s*(\w+)\s*=\s*(?=\{)").match(text, place):
-            end = closed(text, field.end())
-            assert field[1] not in out[key], f"{key} has two fields {field[1]}"
+        position = head.end()
+        while field := re.compile(r"\s*(\w+)\s*=\s*(?=\{)").match(text, position):
+            end = end_of_group(text, field.end())
+            assert field[1] not in out[key], f"duplicate field {field[1]} in {key}"
             out[key][field[1]] = text[field.end() + 1 : end - 1]
             comma = re.compile(r"\s*,?").match(text, end)
-            place = comma.end()
-        last = re.compile(r"\s*\}").match(text, place)
-        assert last, f"{key} does not end at {text[place : place + 60]!r}"
-        place = last.end()
+            position = comma.end()
+        last = re.compile(r"\s*\}").match(text, position)
+        assert last, f"{key} does not end at {text[position : position + 60]!r}"
+        position = last.end()
     return out
 
 
-def closed(text: str, start: int) -> int:
-    """The place behind the brace that closes the one at `start`."""
+def end_of_group(text: str, start: int) -> int:
+    """The position after the brace that closes the one at `start`."""
     depth = 0
-    for place in range(start, len(text)):
-        if text[place] == "{" and text[place - 1] != "\\":
+    for position in range(start, len(text)):
+        if text[position] == "{" and text[position - 1] != "\\":
             depth += 1
-        elif text[place] == "}" and text[place - 1] != "\\":
+        elif text[position] == "}" and text[position - 1] != "\\":
             depth -= 1
         if depth == 0:
-            return place + 1
+            return position + 1
     raise AssertionError("a brace is never closed")
 
 
 def unicode_of(latex: str) -> str:
-    """LaTeX as it is printed."""
+    """LaTeX as Unicode text."""
     latex = re.sub(r"\{\\([`'^\"~=.uvrHck])\{?(\\?[A-Za-z])\}?\}", _accented, latex)
-    latex = re.sub(r"\{\\(ss|ae|AE|oe|OE|[lLoOi])\}", lambda m: SPELT[m[1]], latex)
-    for written, sign in WRITTEN.items():
-        latex = latex.replace(written, sign)
+    latex = re.sub(r"\{\\(ss|ae|AE|oe|OE|[lLoOi])\}", lambda m: LETTERS[m[1]], latex)
+    for command, symbol in SYMBOLS.items():
+        latex = latex.replace(command, symbol)
     return latex.replace("{", "").replace("}", "")
 
 
@@ -65,10 +65,10 @@ def _accented(match: re.Match[str]) -> str:
 
 
 def lowered(title: str) -> str:
-    """What plain styles make of a title: small letters but for its first, those after a colon, and those in braces."""
+    """A title as plain styles print it: lowercase except the first letter, after a colon, and in braces."""
     out, depth, first = [], 0, True
-    for place, c in enumerate(title):
+    for position, c in enumerate(title):
         depth += (c == "{") - (c == "}")
         out.append(c if depth or first else c.lower())
-        first = (first and not c.isalnum()) or (title[:place].endswith(":") and c == " ")
+        first = (first and not c.isalnum()) or (title[:position].endswith(":") and c == " ")
     return "".join(out)

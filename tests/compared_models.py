@@ -35,7 +35,7 @@ def gaussian(seed=0, **known):
 def fitted(rows, to, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return cal.TemperatureScaling(**options).fit(rows).transform(to)
+        return cal.recalibration.TemperatureScaling(**options).fit(rows).transform(to)
 
 
 def mean_logits(source, **known):

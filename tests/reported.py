@@ -1,9 +1,8 @@
 """What tests of the report share: the figures of a section, and a figure drawn."""
 
-from calibrant.reporting.bundle import converter, vega_lite_version
-from calibrant.reporting.document import Document, Fold, Panel, figures_of
-from calibrant.reporting.figures import full_spec
-from calibrant.reporting.markup import Writer
+from calibrant.reporting.document import Details, Document, Panel, figures_of
+from calibrant.reporting.figures import converter, full_spec, vega_lite_version
+from calibrant.reporting.page import Writer
 
 
 def figures(section):
@@ -20,7 +19,7 @@ def blocks(section, kind):
 
     def visit(each):
         for block in each:
-            if isinstance(block, Panel | Fold):
+            if isinstance(block, Panel | Details):
                 visit(block.blocks)
             if isinstance(block, kind):
                 out.append(block)

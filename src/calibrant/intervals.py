@@ -1,7 +1,8 @@
 """Intervals of means, shares and rankings.
 
 Means: Student's t, corrected for skewness by a monotone transformation (Hall 1992, JRSS B 54: 221-228); shares of right
-answers: Wilson (1927); ROC AUC: DeLong, DeLong & Clarke-Pearson (1988) on the logit scale.
+answers: Wilson (1927); ROC AUC: DeLong, DeLong & Clarke-Pearson (1988) on the logit scale; other rankings: the variance
+of their influence function, on the logit scale or as a score interval.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ APPROXIMATE = "-approximate"
 """At the end of the method of an interval that may cover less than its level; the registry says when."""
 
 
-def t_quantile(level: float, degrees: int) -> float:
+def t_quantile(level: float, degrees: float) -> float:
     """The central quantile of Student's t for a confidence level."""
     from scipy.special import stdtrit
 
@@ -40,8 +41,8 @@ def normal_quantile(level: float) -> float:
     return float(ndtri(0.5 + level / 2))
 
 
-def studentised(mean: float, error: float, skewness: float, n: int, level: float) -> Interval:
-    """Student's t of n independent terms, corrected for their skewness (Hall 1992, JRSS B).
+def studentised(mean: float, error: float, skewness: float, n: float, level: float) -> Interval:
+    """Student's t of n independent terms, or an effective number, corrected for their skewness (Hall 1992, JRSS B).
 
     Undefined from one term, and where the terms show no spread at all: that they are equal says little of the next.
 
@@ -68,7 +69,11 @@ def wilson(share: float, n: float, level: float) -> Interval:
 
 
 def delong(score: np.ndarray, positive: np.ndarray, auc: float, level: float) -> Interval:
-    """From the variance of the placement values of positives and negatives, on the logit scale."""
+    """From the variance of the placement values of positives and negatives, on the logit scale.
+
+    Each side's variance is stabilised by one pseudo-row of the largest variance that values of this mean can have: a
+    few positives that happen to lie alike say little of the next.
+    """
     inside, outside = np.sort(score[positive]), np.sort(score[~positive])
     m, n = len(inside), len(outside)
     if m < 2 or n < 2 or not 0.0 < auc < 1.0:
@@ -76,12 +81,106 @@ def delong(score: np.ndarray, positive: np.ndarray, auc: float, level: float) ->
     ranks = mid_ranks(np.concatenate([inside, outside]))
     placed_in = (ranks[:m] - mid_ranks(inside)) / n
     placed_out = 1.0 - (ranks[m:] - mid_ranks(outside)) / m
-    error = math.sqrt(placed_in.var(ddof=1) / m + placed_out.var(ddof=1) / n)
-    if error == 0.0:
+    if placed_in.min() == placed_in.max() and placed_out.min() == placed_out.max():
         return NONE
-    half = normal_quantile(level) * error / (auc * (1 - auc))
-    centre = math.log(auc / (1 - auc))
-    return Interval(_expit(centre - half), _expit(centre + half), "delong-logit")
+    most = auc * (1.0 - auc)
+    variance = (placed_in.var(ddof=1) + most / m) / (m + 1) + (placed_out.var(ddof=1) + most / n) / (n + 1)
+    return _logit(auc, math.sqrt(variance) * normal_quantile(level), "delong-logit")
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The variance of an estimate from terms of its influence function, and its degrees of freedom."""
+
+    value: float
+    degrees: float
+
+    @classmethod
+    def of(cls, terms: np.ndarray, units: np.ndarray | None = None, floor: float = 0.0) -> Variance | None:
+        """Of the terms of rows in sorted order, summed by unit; None without spread.
+
+        Degrees by Satterthwaite, 2·variance²/(variance of the variance), which few large terms make few. The floor is
+        added to the variance, as known.
+        """
+        if units is not None:
+            _, place = np.unique(units, return_inverse=True)
+            terms = np.sort(np.bincount(place, terms))  # the numbers of units depend on the order of rows
+        n, squares = len(terms), terms * terms
+        total = float(squares.sum())
+        if n < 2 or not total > 0.0:
+            return None
+        spread = float((squares * squares).sum()) - total * total / n
+        value = total * n / (n - 1) + floor
+        return cls(value, min(2.0 * value * value / spread, 1e9) if spread > 0.0 else n - 1.0)
+
+
+def logit_interval(value: float, variance: Variance | None, level: float) -> Interval:
+    """Student's t on the logit scale, of a value in (0, 1)."""
+    if variance is None or not 0.0 < value < 1.0:
+        return NONE
+    half = math.sqrt(variance.value) * t_quantile(level, variance.degrees)
+    return _logit(value, half, "influence-logit")
+
+
+def score_interval(value: float, variance: Variance | None, floor: float, level: float) -> Interval:
+    """All θ with |value − θ| up to t·√variance(θ), for a positive value whose variance above the floor grows with θ.
+
+    Of counts of rare events with weights it is the score interval of a Poisson mean.
+    """
+    if variance is None or not value > 0.0:
+        return NONE
+    t = t_quantile(level, variance.degrees)
+    middle = value + t * t * (variance.value - floor) / (2.0 * value)
+    half = math.sqrt(max(middle * middle - value * value + t * t * floor, 0.0))
+    return Interval(middle - half, middle + half, "influence-score")
+
+
+def _logit(value: float, half: float, method: str) -> Interval:
+    """The ends on the logit scale, `half` being the half-width on the scale of the value."""
+    centre, half = math.log(value / (1.0 - value)), half / (value * (1.0 - value))
+    return Interval(_expit(centre - half), _expit(centre + half), method)
+
+
+def rate_at_quantile(scores: np.ndarray, others: np.ndarray, share: float, value: float, level: float) -> Interval:
+    """Of the rate P(score ≥ t), estimated by `value`, where t is exceeded or met by this share of the others.
+
+    Scores and others are in rising order, at least two of each. Two errors, that of a share (Wilson) and that of t
+    (order statistics by binomial limits, interpolated), are combined as independent distances from the value. Where
+    too few others bound t from below, the upper end is 1.
+    """
+    n, m = len(scores), len(others)
+
+    def rate(place: float, above: bool) -> float:
+        """The rate at the value of the others at this place from 1, interpolated between finite ones."""
+        place = min(max(place, 1.0), float(m))
+        first = int(place)
+        a, b = float(others[first - 1]), float(others[min(first, m - 1)])
+        finite = math.isfinite(a) and math.isfinite(b)
+        t = a + (place - first) * (b - a) if finite else b if above and place > first else a
+        return (n - int(np.searchsorted(scores, t, "left"))) / n
+
+    first, last = (_order_statistic(1.0 - share, m, 0.5 + sign * level / 2) for sign in (1, -1))
+    around = wilson(value, n, level)
+    low = value - math.hypot(value - around.low, max(value - rate(last, True), 0.0))
+    high = value + math.hypot(around.high - value, max(rate(first, False) - value, 0.0))
+    return Interval(max(low, 0.0), min(high, 1.0) if first >= 1.0 else 1.0, "order-statistics")
+
+
+def _order_statistic(share: float, m: int, confidence: float) -> float:
+    """The order j, not whole, for which the j-th smallest of m lies below the quantile with this confidence.
+
+    Its share of a continuous distribution has a beta distribution with parameters j and m + 1 − j.
+    """
+    from scipy.special import betainc
+
+    low, high = 0.0, m + 1.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        if betainc(middle, m + 1.0 - middle, share) > confidence:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def percentile(replicates: np.ndarray, level: float) -> Interval:
@@ -98,6 +197,11 @@ def reflected(value: float, found: Interval) -> Interval:
     if found is NONE:
         return NONE
     return Interval(2.0 * value - found.high, 2.0 * value - found.low, f"{found.method}-reflected{APPROXIMATE}")
+
+
+def approximate(found: Interval) -> Interval:
+    """The same, marked as one that may cover less than its level."""
+    return found if found is NONE else Interval(found.low, found.high, found.method + APPROXIMATE)
 
 
 def wider(a: Interval, b: Interval) -> Interval:

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import ndtr
 
 from calibrant.bench.gopal.data import HIGH, LOW, PURPOSES, draw, removed, truth
-from calibrant.bench.gopal.models import rows_of
 from calibrant.bench.gopal.plan import Plan
+from calibrant.bench.gopal.runner import rows_of
 
 N = 20_000
 SIGMAS = 4.0

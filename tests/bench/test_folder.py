@@ -30,7 +30,7 @@ def test_another_plan_is_refused_and_told_by_what_differs(tmp_path):
 
 def test_a_folder_of_other_files_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(UsageError, match="it holds other files"), experiment(tmp_path, PLAN):
+    with pytest.raises(UsageError, match="got other files"), experiment(tmp_path, PLAN):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

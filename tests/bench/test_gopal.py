@@ -14,9 +14,9 @@ from bench.tiny import SETTINGS, TINY, made
 from scipy.stats import norm
 
 import calibrant as cal
-from calibrant.bench.gopal import Plan, figures, running, table1, train
+from calibrant.bench.gopal import Plan, figures, runner, table1, train
 from calibrant.bench.gopal.data import GRID
-from calibrant.bench.gopal.readings import PAPER
+from calibrant.bench.gopal.paper import PAPER
 from calibrant.bench.gopal.table import Table1
 from calibrant.errors import UsageError
 
@@ -24,7 +24,7 @@ STATISTIC = "calibration_error"
 KILLED = """
 import os, signal
 import calibrant.training.loop
-calibrant.training.loop.WORTH = 0.0  # a checkpoint after every epoch, however short
+calibrant.training.loop.CHECKPOINT_RATIO = 0.0  # a checkpoint after every epoch, however short
 from calibrant.bench.gopal import Plan, table1
 def progress(what, done, total):
     if what.startswith("deep_ensemble") and done == 3:
@@ -110,7 +110,7 @@ def test_a_second_run_gives_the_same_table(folder, tmp_path, monkeypatch):
     whats = set()
     again = made(tmp_path / "again", monkeypatch, progress=lambda what, done, total: whats.add(what))
     assert stored(tmp_path / "again") == stored(folder)
-    assert "altair is not installed" in again.lacks
+    assert "altair is not installed" in again.missing_package
     assert not (tmp_path / "again" / "report.html").exists()
     assert "deep_ensemble, 8 at once" in whats  # both seeds in one computation
     assert "mc_dropout, 2 at once" in whats
@@ -134,7 +134,7 @@ def test_the_table_has_the_papers_numbers_above_ours(folder, table):
     assert f"| seed 1 | {pairs[2][0]:.3f} | {pairs[2][1]:.4f} | {pairs[3][0]:.3f} | {pairs[3][1]:.4f} |" in text
     assert f"| median | {(pairs[0][0] + pairs[2][0]) / 2:.3f} |" in text
     assert text.startswith("# Gopal (2021), table 1, own settings: 5 epochs, 300 rows, 4 members")
-    assert text.count("found") >= 7
+    assert text.count("reproduced") >= 7
 
 
 def test_what_is_stored_comes_back(folder, table):
@@ -181,8 +181,8 @@ def test_a_killed_run_goes_on_from_its_last_epoch_and_gives_the_same_table(folde
 def test_what_is_finished_is_not_done_again(folder, tmp_path, monkeypatch):
     copy = shutil.copytree(folder, tmp_path / "copy")
     before = {path: path.stat().st_mtime_ns for path in copy.rglob("*.*") if path.parent != copy}
-    for name in ("trained", "predicted"):
-        monkeypatch.setattr(running, name, refuse)
+    for name in ("train_posteriors", "predict"):
+        monkeypatch.setattr(runner, name, refuse)
     table1(copy, plan=TINY)
     assert {path: path.stat().st_mtime_ns for path in before} == before
     for path in copy.glob("seed-*/*"):  # judged elsewhere: checks alone are left
@@ -200,13 +200,13 @@ def test_networks_trained_elsewhere_are_judged_here(folder, tmp_path, monkeypatc
         place = here / file.relative_to(there)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, place)
-    monkeypatch.setattr(running, "trained", refuse)
+    monkeypatch.setattr(runner, "train_posteriors", refuse)
     made(here, monkeypatch)
     assert stored(here) == stored(folder)
 
 
 def test_another_plan_is_refused_before_anything_is_done(folder, monkeypatch):
-    monkeypatch.setattr(running, "trained", refuse)
+    monkeypatch.setattr(runner, "train_posteriors", refuse)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     with pytest.raises(UsageError, match="kind 'own', not 'full'"):
         table1(folder)
@@ -217,7 +217,7 @@ def test_another_plan_is_refused_before_anything_is_done(folder, monkeypatch):
 
 @pytest.mark.parametrize("seeds", [0, -1, 101, True, 1.5])
 def test_seeds_are_a_whole_number(seeds):
-    with pytest.raises(UsageError, match="seeds: expected a whole number"):
+    with pytest.raises(UsageError, match="seeds: expected an integer"):
         Plan.of(seeds)
 
 

@@ -6,7 +6,15 @@ from scipy import special
 
 import calibrant as cal
 from calibrant.intervals import NONE
-from calibrant.registry import binned_error, classwise, runs_error
+from calibrant.registry.state import (
+    binned_state as binned_error,
+)
+from calibrant.registry.state import (
+    classwise_state as classwise,
+)
+from calibrant.registry.state import (
+    sorted_state as runs_error,
+)
 
 ROWS, SIMULATIONS = 500, 120
 CHANCES = {
@@ -57,12 +65,13 @@ def test_interval_of_the_l2_error_covers():
 
 
 def test_null_band_contains_a_perfect_model():
-    """About 95 % of the time; its p-value is below 5 % about 5 % of the time."""
+    """About 95 % of the time; its p-value is below 5 % where it lies above, about 2.5 % of the time."""
     estimates = list(simulate("ece(norm=max)", 1.0, simulations=400))
     inside = [e.null_low <= e.value <= e.null_high for e in estimates]
     assert 0.92 <= np.mean(inside) <= 0.98
     rejected = [e.p_value <= 0.05 for e in estimates]
-    assert 0.02 <= np.mean(rejected) <= 0.08
+    assert 0.005 <= np.mean(rejected) <= 0.05
+    assert sum((e.value > e.null_high) != low for e, low in zip(estimates, rejected, strict=True)) <= 8  # ties
 
 
 def test_null_band_of_the_default_ece_contains_a_perfect_model():
@@ -72,7 +81,7 @@ def test_null_band_of_the_default_ece_contains_a_perfect_model():
 
 def test_null_band_leaves_out_a_bad_model():
     estimates = list(simulate("ece", 3.0, simulations=5, resamples=999))
-    assert all(e.value > e.null_high and e.p_value == pytest.approx(1 / 1000) for e in estimates)
+    assert all(e.value > e.null_high and e.p_value == pytest.approx(2 / 1000) for e in estimates)
     assert all(e.low > 0 for e in estimates)
 
 
@@ -134,11 +143,11 @@ def test_a_perfect_model_is_seldom_rejected(spec, monkeypatch):
     """By its null band in about 2.5 %, by its p-value in about 5 %; intervals are left out, for they take long."""
     for module, name, answer in (
         (runs_error, "_interval", NONE),
-        (runs_error, "_detectable", 0.0),
+        (runs_error, "detectable", 0.0),
         (binned_error, "detectable", 0.0),
         (classwise, "union_of_inversions", NONE),
     ):
         monkeypatch.setattr(module, name, lambda *_, answer=answer, **__: answer)
     estimates = list(simulate(spec, 1.0, simulations=150))
     assert 0.0 < np.mean([e.value > e.null_high for e in estimates]) <= 0.07
-    assert 0.01 <= np.mean([e.p_value <= 0.05 for e in estimates]) <= 0.11
+    assert 0.0 < np.mean([e.p_value <= 0.05 for e in estimates]) <= 0.07

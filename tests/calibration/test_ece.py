@@ -73,9 +73,9 @@ def test_of_a_class_by_name_and_number():
 def test_binary_evaluation_prints_both_readings():
     rng = np.random.default_rng(2)
     p, labels = rng.random(100), rng.integers(0, 2, 100)
-    one_number = cal.measure(cal.Classification.from_probs(p, labels))
+    one_number = cal.measure(cal.Classification.from_probs(p, labels), "report")
     assert {"ece", "ece(of=1)"} <= set(one_number)
-    named = cal.measure(cal.Classification.from_probs(p, labels, classes=["well", "ill"]))
+    named = cal.measure(cal.Classification.from_probs(p, labels, classes=["well", "ill"]), "report")
     assert named["ece(of=ill)"] == one_number["ece(of=1)"]
 
 

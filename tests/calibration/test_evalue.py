@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from evaluations import evaluate_with
 from scipy.special import expit, log_expit, logsumexp
 
 import calibrant as cal
 from calibrant.calibration import evalue
 from calibrant.calibration.evalue import BINS, LINES, SHIFT_WEIGHTS, SHIFTS, WEIGHTS, LogRatios, log_e_path, log_e_value
-from calibrant.registry.evalues import LOG_E_VALUE
+from calibrant.registry.metrics.evalues import LOG_E_VALUE
 
 FAR = 2.0**-20
 
@@ -19,14 +20,14 @@ FAR = 2.0**-20
 def plain_log_e(p, y):
     """The definition, row by row and alternative by alternative."""
     lines, bins = np.zeros(len(WEIGHTS)), np.zeros((BINS, SHIFTS))
-    for one, came in zip(p, y, strict=True):
+    for one, got in zip(p, y, strict=True):
         if one in (0, 1):
-            if came != one:
+            if got != one:
                 return math.inf
             continue
         x = math.log(one) - math.log1p(-one)
         z = LINES[0] + LINES[1] * x
-        ratio = log_expit(z) - math.log(one) if came else log_expit(-z) - math.log1p(-one)
+        ratio = log_expit(z) - math.log(one) if got else log_expit(-z) - math.log1p(-one)
         ratio[((one <= FAR) & (z < x)) | ((one >= 1 - FAR) & (z > x))] = 0
         lines += ratio
         bins[min(max(math.ceil(one * BINS) - 1, 0), BINS - 1)] += ratio[-SHIFTS:]
@@ -84,7 +85,7 @@ def test_its_expectation_is_one(name):
     """Over all outcomes of given forecasts, each with its probability."""
     p, total = np.array(GIVEN[name]), 0.0
     for y in itertools.product([0.0, 1.0], repeat=len(p)):
-        chance = math.prod(one if came else 1 - one for one, came in zip(p, y, strict=True))
+        chance = math.prod(one if got else 1 - one for one, got in zip(p, y, strict=True))
         if chance:
             total += chance * math.exp(log_e_value(p, np.array(y)))
     assert total == pytest.approx(1, abs=1e-12)
@@ -98,11 +99,11 @@ def test_its_expectation_is_one_where_forecasts_answer_to_the_past():
             return math.exp(state.log_e())
         total, now = 0.0, math.exp(state.log_e())
         one_step = 0.0
-        for came, chance in ((1.0, p), (0.0, 1 - p)):
+        for got, chance in ((1.0, p), (0.0, 1 - p)):
             after = LogRatios(state.n, 0, state.of_lines, state.of_bins)
-            after.add(np.array([p]), np.array([came]))
+            after.add(np.array([p]), np.array([got]))
             one_step += chance * math.exp(after.log_e())
-            following = 0.15 + 0.7 * (p if came else 1 - p) * min(1.0, math.exp(after.log_e()))
+            following = 0.15 + 0.7 * (p if got else 1 - p) * min(1.0, math.exp(after.log_e()))
             total += chance * expectation(after, depth - 1, following)
         assert one_step == pytest.approx(now, rel=1e-12)
         return total
@@ -211,8 +212,8 @@ def test_weights_units_and_labels_take_its_ground_away():
     by_unit = cal.evaluate(made, "log_e_value", units="unit")["log_e_value"]
     assert math.isnan(by_unit.value)
     assert math.isnan(by_unit.p_value)
-    by_default = cal.evaluate(made, units="unit", intervals=False).results[0]
-    assert "may not depend on each other" in by_default.skipped["log_e_value"]
+    by_default = evaluate_with(made, "report", units="unit", intervals=False).results[0]
+    assert "assumes independent rows" in by_default.skipped["log_e_value"].text
     weighted = cal.Classification.from_probs(p, y.astype(int), weights=np.ones(300))
     with pytest.raises(cal.CalibrantError, match="no weighted form"):
         cal.measure(weighted, "log_e_value")

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.calibration.cumulative import ks
-from calibrant.calibration.kernel import mmce, weighted_mmce
+from calibrant.calibration.bin_free import ks, mmce, weighted_mmce
 from calibrant.calibration.runs import Runs
 
 EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True, database=None)

@@ -9,10 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 import calibrant as cal
 from calibrant.intervals import NONE
-from calibrant.registry import runs_error
+from calibrant.registry.state import sorted_state as runs_error
 
 SIMULATIONS, ROWS, RESAMPLES = 150, 300, 99
 BOUND = 1.95 / math.sqrt(SIMULATIONS) + 1 / (RESAMPLES + 1)
@@ -38,21 +39,24 @@ def classes(seed, n=ROWS, k=4, concentration=0.7, sharpened=1.0):
 def null_only(monkeypatch):
     """Errors without bins make an interval of thirty cells too, which takes most of the time and is not asked for."""
     monkeypatch.setattr(runs_error, "_interval", lambda *_: NONE)
-    monkeypatch.setattr(runs_error, "_detectable", lambda *_: math.nan)
+    monkeypatch.setattr(runs_error, "detectable", lambda *_: math.nan)
 
 
 def p_values(spec, make, simulations=SIMULATIONS, **settings):
+    """The p-values; of calibration errors those of the upper tail, of which the reported one is twice, at most 1."""
     out = []
+    upper = cal.metrics()[spec.partition("(")[0]].is_calibration_error and spec != "uce"  # whose null has gaps too
     for seed in range(simulations):
         e = cal.evaluate(make(seed, **settings), spec, resamples=RESAMPLES, seed=1000 + seed).results[0].metrics[spec]
-        out.append(e.p_value)
+        out.append(e.p_value / 2.0 if upper else e.p_value)
     return np.sort(out)
 
 
 def distance(p):
-    """Kolmogorov's distance of p-values from a uniform law."""
+    """Kolmogorov's distance of p-values from a uniform law; those of an upper tail are compared up to one half."""
     steps = np.arange(len(p) + 1) / len(p)
-    return max((p - steps[:-1]).max(), (steps[1:] - p).max())
+    below = p < 0.5 if p.max() <= 0.5 else p < 1.0
+    return max(np.where(below, p - steps[:-1], 0.0).max(), np.where(below, steps[1:] - p, 0.0).max())
 
 
 OF_A_RIGHT_MODEL = {
@@ -102,14 +106,12 @@ def test_a_slope_is_found_to_be_off_on_both_sides():
         assert all((e.value - 1.0) * side > 0.0 for e in found)
 
 
-@pytest.mark.usefixtures("null_only")
-def test_cells_of_classes_are_taken_for_independent():
-    """Where three classes share one bin their gaps are not (they sum to 0): the test is a little too eager.
-
-    Σ gap² is then 1.5v·χ²₂, but is held against v·χ²₃: at 5 % it rejects exp(−7.81/3) = 7.4 % of right models.
-    """
-    p = p_values("cwce(bins=2)", classes, simulations=150, k=3, concentration=300.0)
-    assert 0.03 < (p <= 0.05).mean() < 0.074 + 3.1 * math.sqrt(0.074 * 0.926 / 150)
+def test_classes_that_share_one_bin_have_gaps_that_sum_to_zero():
+    """Then Σ gap² is 1.5v·χ²₂, v = p(1 − p)/n being the variance of each of three gaps; of independent ones v·χ²₃."""
+    e = cal.evaluate(classes(0, 3000, k=3, concentration=300.0), "cwce(bins=2)", resamples=4000)["cwce(bins=2)"]
+    v = 2.0 / 9.0 / 3000
+    assert e.null_high**2 == pytest.approx(1.5 * v * chi2.ppf(0.975, 2), rel=0.06)
+    assert abs(e.null_high**2 / (v * chi2.ppf(0.975, 3)) - 1.0) > 0.1
 
 
 # ------------------------------------------------------------------------------------------- power

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.calibration.density import kde_tce
 from calibrant.calibration.runs import Runs
-from calibrant.calibration.smooth import smooth_ece, smooth_ece_at
+from calibrant.calibration.smooth import kde_tce, smooth_ece, smooth_ece_at
 
 EXAMPLES = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 ERRORS = [smooth_ece, kde_tce]

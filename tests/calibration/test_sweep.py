@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calibrant.calibration.bin_free import MOST_BINS, sweep_bins, sweep_ece
 from calibrant.calibration.binning import assign
 from calibrant.calibration.runs import Runs
-from calibrant.calibration.sweep import MOST_BINS, sweep_bins, sweep_ece
 
 EXAMPLES = settings(max_examples=250, deadline=None, derandomize=True, database=None)
 

@@ -47,7 +47,7 @@ def plain_ce(p, y, bandwidth, order):
 
 
 def value(predictions, spec):
-    return cal.measure(predictions, [spec])[cal.registry.parse(spec).text]
+    return cal.measure(predictions, [spec])[cal.registry.lookup.parse(spec).text]
 
 
 # ---------------------------------------------------------------------------- squared kernel error
@@ -224,7 +224,7 @@ def test_ce_tends_to_the_truth_where_predictions_come_again():
         truth = np.mean(np.sum(np.abs(p - law) ** order, axis=1)) ** (1 / order)
         spec = f"ce(p={order:g},bandwidth=0.001)"
         found = cal.evaluate(cal.Classification.from_probs(p[kind], y), [spec], resamples=60)
-        e = found.results[0].metrics[cal.registry.parse(spec).text]
+        e = found.results[0].metrics[cal.registry.lookup.parse(spec).text]
         assert e.value == pytest.approx(truth, abs=0.03)
         assert e.low <= truth <= e.high
         assert e.p_value == pytest.approx(2 / 61)

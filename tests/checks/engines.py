@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 import calibrant as cal
-from calibrant.checks.plan import BAYESIAN, Plan, Targets
+from calibrant.checks.plan import Plan, Targets
 from calibrant.checks.statistics import Statistic, statistics_of
 from calibrant.kernels.rows import rows_of
+from calibrant.results.check import BAYESIAN
 
 ONE = Targets()
 
@@ -38,12 +39,12 @@ def computed(kind: Any, predictions: Any, specs: Any, reading: str = BAYESIAN, *
     """What an engine of computed laws says of each target; it knows all of the statistics."""
     cells, threads = how.get("cells"), how.get("threads", 1)
     statistics = statistics_of(specs, predictions)
-    assert all(kind.takes(statistic, predictions) for statistic in statistics)
+    assert all(kind.supports(statistic, predictions) for statistic in statistics)
     plan = Plan(reading, 0, 0, predictions.members, threads)
     engine = kind(statistics, predictions, plan, how.get("targets", ONE))
     cells, first = np.zeros(predictions.n, np.int64) if cells is None else cells, 0
     for part in predictions.blocks(how.get("block")):
-        engine.add(part, rows_of(part, engine.wanted, threads=threads), cells[first : first + part.n], first)
+        engine.add(part, rows_of(part, engine.required_columns, threads=threads), cells[first : first + part.n], first)
         first += part.n
     return engine.laws()
 

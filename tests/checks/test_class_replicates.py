@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from collections import defaultdict
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant.checks.class_replicates import ClassReplicates
-from calibrant.checks.labels import draw_labels
+from calibrant.checks.draws import draw_labels
 from calibrant.checks.plan import Plan, Targets
 from calibrant.checks.statistics import Statistic, statistics_of
 from calibrant.kernels.philox import words
@@ -35,7 +37,7 @@ def laws(predictions, wanted, plan, targets=None, cells=None, cuts=()):
     edges = [0, *cuts, predictions.n]
     for first, last in itertools.pairwise(edges):
         block = predictions[first:last]
-        rows = rows_of(block, engine.wanted, threads=plan.threads)
+        rows = rows_of(block, engine.required_columns, threads=plan.threads)
         engine.add(block, rows, cells[first:last], first)
     return engine.laws()
 
@@ -280,8 +282,7 @@ def test_many_bins_are_drawn_a_few_replicates_at_a_time(monkeypatch):
     predictions, plan = cal.Classification.from_probs(p, y), Plan("bayesian", 60, 4, 2)
     wanted = ["ece(bins=40)", "ece(bins=9,binning=mass)", "accuracy"]
     before = laws(predictions, wanted, plan)
-    for module in ("class_replicates", "class_tables"):
-        monkeypatch.setattr(f"calibrant.checks.{module}.TABLE", 300)
+    monkeypatch.setattr("calibrant.checks.class_replicates.TABLE", 300)
     assert same(before, laws(predictions, wanted, plan))
 
 
@@ -355,9 +356,43 @@ def test_what_the_engine_takes():
     hard = cal.Classification.from_logits(rng.standard_normal((9, 3)), rng.integers(0, 3, 9))
     soft = cal.Classification.from_probs(np.full((9, 3), 1 / 3), label_probs=np.full((9, 3), 1 / 3))
     taken = statistics_of([*SPECS, *MASS, *OWN], hard)
-    assert all(ClassReplicates.takes(statistic, hard) for statistic in taken)
+    assert all(ClassReplicates.supports(statistic, hard) for statistic in taken)
     others = ["ece(of=1)", "tce(debias=true)", "nll(clip=0.1)", "ks", "top_k(k=2)"]
-    assert not any(ClassReplicates.takes(statistic, hard) for statistic in statistics_of(others, hard))
-    assert not any(ClassReplicates.takes(statistic, soft) for statistic in statistics_of(["accuracy"], soft))
+    assert not any(ClassReplicates.supports(statistic, hard) for statistic in statistics_of(others, hard))
+    assert not any(ClassReplicates.supports(statistic, soft) for statistic in statistics_of(["accuracy"], soft))
     mine = Statistic(lambda labels, predictions: 0.0, name="entropy")
-    assert not ClassReplicates.takes(mine, hard)
+    assert not ClassReplicates.supports(mine, hard)
+
+
+# ------------------------------------------------------------------------------------------------------- ties
+def law_of_sums(confidence, score):
+    """The law of the sum of a score over answers that are right with these probabilities, in fractions."""
+    law = {Fraction(0): Fraction(1)}
+    for p in confidence:
+        spread = defaultdict(Fraction)
+        for value, chance in law.items():
+            spread[value + score(p, 1)] += chance * p
+            spread[value + score(p, 0)] += chance * (1 - p)
+        law = spread
+    return law
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("wrong", [(3, 2, 2, 1), (5, 4, 1, 1), (4, 1, 3, 0)])
+def test_ties_of_scores_are_those_of_the_exact_law(dtype, wrong):
+    """Sums of scores that are equal as fractions count as ties, however their rows were rounded."""
+    stated = [Fraction(k, 10) for k in (2, 4, 6, 8)]
+    confidence = np.repeat(stated, 5)
+    correct = np.concatenate([np.arange(5) >= count for count in wrong])
+    law = law_of_sums(confidence, lambda p, y: 2 * (y - p) ** 2)
+    observed = sum(2 * (int(y) - p) ** 2 for p, y in zip(confidence, correct, strict=True))
+    below = float(sum(chance for value, chance in law.items() if value < observed))
+    ties = float(law[observed])
+    assert ties > 0.01
+    answers = cal.Judged.from_confidence(confidence.astype(float).astype(dtype), correct)
+    draws = 40_000
+    found = cal.check(answers, "brier,rbs", draws=draws, seed=1)
+    for check in (found["brier"], found["rbs"]):
+        assert abs(check.p_value - below) < 4 * np.sqrt(below * (1 - below) / draws)
+        middle = below + ties / 2
+        assert abs(check.mid_p - middle) < 4 * np.sqrt(middle * (1 - middle) / draws)

@@ -8,11 +8,12 @@ import pytest
 from checks.engines import computed
 
 from calibrant.calibration.binning import assign
-from calibrant.checks import exact_gaps
+from calibrant.checks import exact_binned as exact_gaps
 from calibrant.checks.exact_classes import ExactClasses
-from calibrant.checks.plan import BAYESIAN, INDEPENDENT, Targets
+from calibrant.checks.plan import Targets
 from calibrant.checks.statistics import Statistic, statistics_of
 from calibrant.predictions import Classification, Judged
+from calibrant.results.check import BAYESIAN, INDEPENDENT
 
 READINGS = [BAYESIAN, INDEPENDENT]
 laws = partial(computed, ExactClasses)
@@ -301,13 +302,13 @@ def test_what_is_not_taken():
     predictions = Classification.from_probs(p, labels)
     weighted = Classification.from_probs(p, labels, weights=np.ones(5))
     soft = Classification.from_probs(p, label_probs=p[0]).with_soft_labels()
-    for spec in ("entropy", "rbs", "nll(clip=0.01)", "ece(of=1)", "tce(debias=true)", "tce(p=9)", "cwce"):
-        assert not ExactClasses.takes(statistics_of(spec, predictions)[0], predictions)
+    for spec in ("entropy", "rbs", "nll(clip=0.01)", "tce(debias=true)", "tce(p=9)", "cwce"):
+        assert not ExactClasses.supports(statistics_of(spec, predictions)[0], predictions)
     for spec in ("accuracy", "ece", "confusion(true=0,predicted=1)"):
-        assert not ExactClasses.takes(statistics_of(spec, weighted)[0], weighted)
-    assert not ExactClasses.takes(statistics_of("nll", soft)[0], soft)
+        assert not ExactClasses.supports(statistics_of(spec, weighted)[0], weighted)
+    assert not ExactClasses.supports(statistics_of("nll", soft)[0], soft)
     own = Statistic(lambda y, predictions: 0.0, name="confusion", vectorised=True)
-    assert not ExactClasses.takes(own, predictions)
+    assert not ExactClasses.supports(own, predictions)
 
 
 # ------------------------------------------------------------------------------------ blocks and targets

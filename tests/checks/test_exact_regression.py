@@ -10,10 +10,11 @@ from scipy.optimize import brentq
 from scipy.stats import ncx2, norm
 
 from calibrant.checks.exact_regression import ExactGaussians
-from calibrant.checks.own import OWN
-from calibrant.checks.plan import BAYESIAN, INDEPENDENT, Targets
+from calibrant.checks.label_statistics import OWN
+from calibrant.checks.plan import Targets
 from calibrant.checks.statistics import Statistic, statistics_of
 from calibrant.predictions import Regression
+from calibrant.results.check import BAYESIAN, INDEPENDENT
 
 READINGS = [BAYESIAN, INDEPENDENT]
 laws = partial(computed, ExactGaussians)
@@ -171,8 +172,8 @@ def test_what_is_not_taken():
     weighted = Regression.from_gaussian(mean, std, y, weights=np.ones(6))
     samples = Regression.from_samples(mean, y)
     for spec in ("mse(root=true)", "nll", "crps", "min", "quantile(level=0.5)", "calibration_error"):
-        assert not ExactGaussians.takes(statistics_of(spec, gaussian)[0], gaussian)
-    assert not ExactGaussians.takes(statistics_of("picp", weighted)[0], weighted)
-    assert not ExactGaussians.takes(statistics_of("mse", samples)[0], samples)
+        assert not ExactGaussians.supports(statistics_of(spec, gaussian)[0], gaussian)
+    assert not ExactGaussians.supports(statistics_of("picp", weighted)[0], weighted)
+    assert not ExactGaussians.supports(statistics_of("mse", samples)[0], samples)
     assert "mean" in OWN
-    assert not ExactGaussians.takes(Statistic(np.mean, name="mean"), gaussian)
+    assert not ExactGaussians.supports(Statistic(np.mean, name="mean"), gaussian)

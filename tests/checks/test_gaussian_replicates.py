@@ -15,10 +15,11 @@ from scipy.stats import chisquare, kstest
 import calibrant as cal
 from calibrant.checks.draws import draw_outcomes, replicates_of
 from calibrant.checks.gaussian_replicates import GaussianReplicates
-from calibrant.checks.plan import BAYESIAN, INDEPENDENT, Plan, Targets
+from calibrant.checks.plan import Plan, Targets
 from calibrant.checks.statistics import Statistic, statistics_of
 from calibrant.errors import NotApplicable
-from calibrant.kernels.regression_replicates import level_quantiles, normal_quantiles
+from calibrant.kernels.replicates.regression import level_quantiles, normal_quantiles
+from calibrant.results.check import BAYESIAN, INDEPENDENT
 
 ALL = [
     "calibration_error", "calibration_error(levels=1)", "mace(levels=7,coverage=central)", "rmsce(levels=13)",
@@ -186,10 +187,10 @@ def test_rows_that_were_not_prepared_for_are_refused() -> None:
 def test_functions_of_a_known_name_are_left_to_others() -> None:
     p = mixture(2, 5)
     (own,), (mine,) = statistics_of("mean", p), statistics_of(Statistic(lambda y, q: 0.0, "mean"), p)
-    assert GaussianReplicates.takes(own, p)
-    assert not GaussianReplicates.takes(mine, p)
-    assert not GaussianReplicates.takes(statistics_of("quantile(level=0.1)", p)[0], p)
-    assert not GaussianReplicates.takes(statistics_of("dss", p)[0], p)
+    assert GaussianReplicates.supports(own, p)
+    assert not GaussianReplicates.supports(mine, p)
+    assert not GaussianReplicates.supports(statistics_of("quantile(level=0.1)", p)[0], p)
+    assert not GaussianReplicates.supports(statistics_of("dss", p)[0], p)
 
 
 @pytest.mark.parametrize("reading", READINGS)

@@ -12,9 +12,10 @@ from scipy.stats import chisquare
 
 import calibrant as cal
 from calibrant.checks.draws import chosen_samples, draw_outcomes, replicates_of
-from calibrant.checks.plan import BAYESIAN, INDEPENDENT, Plan, Targets
+from calibrant.checks.plan import Plan, Targets
 from calibrant.checks.sample_replicates import SampleReplicates
 from calibrant.checks.statistics import statistics_of
+from calibrant.results.check import BAYESIAN, INDEPENDENT
 
 ALL = [
     "calibration_error", "calibration_error(levels=1)", "mace(levels=7,coverage=central)", "rmsce(levels=13)",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.checks.own import OWN
+from calibrant.checks.label_statistics import OWN
 from calibrant.checks.statistics import statistics_of
 
 
@@ -21,8 +21,13 @@ def numbers():
 
 
 def test_defaults_are_those_of_the_task(classes, numbers):
-    assert [s.key for s in statistics_of(None, classes)] == ["accuracy", "ece", "nll", "brier"]
-    assert [s.key for s in statistics_of(None, numbers)] == ["calibration_error", "picp", "mse", "nll", "crps"]
+    assert [s.key for s in statistics_of(None, classes)] == ["accuracy", "ece", "nll", "brier", "cwce"]
+    of_class = [s.key for s in statistics_of(None, classes, "b")][5:]
+    assert of_class == ["ece(of=b)", "class_frequency(of=b)"]
+    assert [s.key for s in statistics_of(None, numbers)] == ["calibration_error", "picp", "mse", "nll", "crps", "mean"]
+    binary = cal.Classification.from_probs([0.1, 0.7], [0, 1])
+    keys = ["accuracy", "ece", "nll", "brier", "ece(of=1)", "class_frequency(of=1)"]
+    assert [s.key for s in statistics_of(None, binary)] == keys
     samples = cal.Regression.from_samples(np.zeros((5, 4)) + np.arange(5)[:, None], np.zeros(4))
     assert "nll" not in [s.key for s in statistics_of(None, samples)]
 
@@ -87,13 +92,13 @@ def test_weights_count_in_shares_and_means(classes):
 @pytest.mark.parametrize(("wanted", "said"), [
     ("acuracy", "did you mean 'accuracy'?"),
     ("clas_frequency", "did you mean 'class_frequency'?"),
-    ("mutual_information", "it does not look at labels"),
+    ("mutual_information", "it does not depend on labels"),
     ("crps", "it is not defined for classification"),
-    ("mean", "these are classification"),
+    ("mean", "got classification predictions"),
     ("ece(bin=3)", "one of its options"),
     ("class_frequency(of=z)", "a class name or a number below 4"),
     ("class_frequency(class=1)", "one of its options: of"),
-    ([], "none was named"),
+    ([], "at least one, got none"),
     ([3], "got int"),
 ])  # fmt: skip
 def test_what_is_refused_says_why(classes, wanted, said):
@@ -104,5 +109,5 @@ def test_what_is_refused_says_why(classes, wanted, said):
 
 def test_too_many_cells_are_not_spelt_out():
     many = cal.Classification.from_logits(np.zeros((5, 11)), np.arange(5))
-    with pytest.raises(cal.CalibrantError, match="at most 100 cells at a time, but there are 121"):
+    with pytest.raises(cal.CalibrantError, match="at most 100 cells at a time, got 121"):
         statistics_of("confusion", many)

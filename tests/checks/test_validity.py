@@ -6,7 +6,7 @@ from scipy.special import softmax
 from scipy.stats import kstest
 
 import calibrant as cal
-from calibrant import registry
+from calibrant.registry import lookup
 
 COUNT = {"bayesian": 200, "independent": 100, "exact": 80}
 ROWS, MEMBERS, DRAWS = 60, 5, 39
@@ -72,7 +72,7 @@ DESIGNS = {
 
 EXACT = {classes: "accuracy,ece,nll,brier", judged: "accuracy,ece,nll,brier", gaussians: "picp,mse,mean"}
 TESTS = [*DESIGNS.values(), *DESIGNS.values(), *EXACT.values()]
-FALSE_ALARM = 0.01 / sum(len(registry.split(names)) for names in TESTS)
+FALSE_ALARM = 0.01 / sum(len(lookup.split(names)) for names in TESTS)
 """One test in a hundred of all that are made here would fail by chance, had the seeds not been fixed."""
 
 

@@ -5,7 +5,7 @@ import pytest
 
 
 def check_refusal(ran, says=()):
-    """Exit code 2 and one line `calibrant: … expected …, but …; what to do` on stderr, nothing on stdout."""
+    """Exit code 2 and one line `calibrant: … expected …, got …; what to do` on stderr, nothing on stdout."""
     assert "Traceback" not in ran.err
     assert ran.code == 2, ran.err
     lines = [line for line in ran.err.splitlines() if line.strip()]
@@ -13,12 +13,12 @@ def check_refusal(ran, says=()):
     assert ran.out == ""
     line = lines[0]
     assert line.startswith("calibrant: ")
-    head, _, rest = line.partition(", but ")
+    head, _, rest = line.partition(", got ")
     assert "expected " in head, line
-    came, mark, do = rest.rpartition("; ")
+    got, mark, hint = rest.rpartition("; ")
     assert mark, line
-    assert came.strip(), line
-    assert do.strip(), line
+    assert got.strip(), line
+    assert hint.strip(), line
     assert "�" not in line
     for word in says:
         assert word in line, line

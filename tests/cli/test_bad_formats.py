@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evaluations import evaluate_with
 
 import calibrant as cal
 
@@ -153,15 +154,15 @@ HEADERS = {
     "eight-bits": (safetensors(gaussian(std=tensor(dtype="F8_E4M3", size=N)), BODY), "'F8_E4M3'"),
     "no-type": (safetensors(gaussian(std={"shape": [N], "data_offsets": [0, 8]}), BODY), "'std'"),
     "tensor-that-is-a-number": (safetensors(gaussian(std=3), BODY), "'std'"),
-    "not-json": (safetensors(b"{'y': 1}", BODY), "a header in JSON"),
-    "not-utf-8": (safetensors(b'{"\xff": 1}', BODY), "a header in JSON"),
-    "not-an-object": (safetensors([1, 2], BODY), "no JSON object"),
-    "tower-of-brackets": (safetensors(b"[" * 100_000, BODY), "a header in JSON"),
-    "a-name-twice": (safetensors(b'{"y": 1, "y": 2}', BODY), "a name stands twice"),
-    "header-longer-than-the-file": (safetensors(gaussian(), BODY, length=1 << 20), "names a header of 1048576"),
-    "endless-header": (safetensors(gaussian(), BODY, length=(1 << 64) - 1), "names a header of"),
-    "too-little-data": (safetensors(gaussian(), BODY[:-8]), "bytes, as the header says"),
-    "too-much-data": (safetensors(gaussian(), BODY + b"more"), "bytes, as the header says"),
+    "not-json": (safetensors(b"{'y': 1}", BODY), "a JSON header"),
+    "not-utf-8": (safetensors(b'{"\xff": 1}', BODY), "a JSON header"),
+    "not-an-object": (safetensors([1, 2], BODY), "that is no JSON object"),
+    "tower-of-brackets": (safetensors(b"[" * 100_000, BODY), "a JSON header"),
+    "a-name-twice": (safetensors(b'{"y": 1, "y": 2}', BODY), "a name occurs twice"),
+    "header-longer-than-the-file": (safetensors(gaussian(), BODY, length=1 << 20), "with a header of 1048576"),
+    "endless-header": (safetensors(gaussian(), BODY, length=(1 << 64) - 1), "with a header of"),
+    "too-little-data": (safetensors(gaussian(), BODY[:-8]), "bytes, according to the header"),
+    "too-much-data": (safetensors(gaussian(), BODY + b"more"), "bytes, according to the header"),
     "metadata-that-is-a-list": (safetensors(gaussian(__metadata__=[1]), BODY), "__metadata__"),
     "metadata-of-numbers": (safetensors(gaussian(__metadata__={"a": 1}), BODY), "__metadata__"),
     "texts-that-are-no-json": (safetensors(gaussian(__metadata__={"calibrant": "{"}), BODY), "'calibrant'"),
@@ -199,11 +200,11 @@ DATES = pa.array([datetime(2024, 1, 1)] * N)
 STRUCTS = pa.array([{"a": 1.0}] * N)
 DEEP = pa.array([[[[1.0]]]] * N)
 COLUMNS = {
-    "null-label": ({"logits": LOGITS.tolist(), "labels": pa.array([0, None] * (N // 2))}, "row 1 is null"),
-    "null-list": ({"probs": pa.array([None] + [[0.5, 0.5]] * (N - 1))}, "row 0 is null"),
+    "null-label": ({"logits": LOGITS.tolist(), "labels": pa.array([0, None] * (N // 2))}, "null in row 1"),
+    "null-list": ({"probs": pa.array([None] + [[0.5, 0.5]] * (N - 1))}, "null in row 0"),
     "null-in-a-list": ({"logits": pa.array([[1.0, None]] * N), "labels": LABELS % 2}, "row 0"),
-    "null-text": ({"logits": LOGITS.tolist(), "labels": pa.array(["a", None] * (N // 2))}, "row 1 is null"),
-    "ragged-lists": ({"logits": [[1.0, 2.0]] * (N - 1) + [[1.0]], "labels": LABELS % 2}, "row 11 has one of 1"),
+    "null-text": ({"logits": LOGITS.tolist(), "labels": pa.array(["a", None] * (N // 2))}, "null in row 1"),
+    "ragged-lists": ({"logits": [[1.0, 2.0]] * (N - 1) + [[1.0]], "labels": LABELS % 2}, "a list of 1 in row 11"),
     "empty-lists": ({"logits": [[]] * N, "labels": LABELS}, "logits"),
     "lists-of-text": ({"logits": [["a", "b"]] * N, "labels": LABELS}, "list<"),
     "lists-of-lists-of-lists": ({"logits": DEEP, "labels": LABELS}, "list<"),
@@ -311,14 +312,14 @@ def without_columns(part):
 
 
 MISFITS = {
-    "missing-columns": (without_columns(NUMBERS[4:8]), "'age' is missing"),
-    "new-column": (with_columns(NUMBERS[4:8], extra=np.arange(4)), "'extra' is new"),
+    "missing-columns": (without_columns(NUMBERS[4:8]), "no 'age'"),
+    "new-column": (with_columns(NUMBERS[4:8], extra=np.arange(4)), "'extra', an additional array"),
     "another-kind": (CLASSES[4:8], "logits"),
     "more-members": (
         cal.Regression.from_gaussian(np.ones((2, 4)), np.ones((2, 4)), np.ones(4), columns=dict(NUMBERS[4:8].columns)),
-        "'mean' has shape (2,)",
+        "shape (2,)",
     ),
-    "no-outcome": (replace(NUMBERS[4:8], y=None), "'y' is missing"),
+    "no-outcome": (replace(NUMBERS[4:8], y=None), "no 'y'"),
     "other-precision": (replace(NUMBERS[4:8], mean=NUMBERS.mean[:, 4:8].astype("f4")), "float"),
     "text-for-numbers": (with_columns(NUMBERS[4:8], age=np.array(["x"] * 4)), "'age'"),
 }
@@ -361,7 +362,7 @@ def test_the_row_of_a_shard_is_named(blocks, tmp_path, refused):
 )
 def test_an_empty_shard_changes_nothing(place, suffix, blocks, tmp_path, run_here):
     """As Spark writes them: the columns are there, the rows are not."""
-    from calibrant.predictions.files.writing import arrays_of
+    from calibrant.predictions.files.write import arrays_of
 
     folder = shards(tmp_path / "parts", suffix, CLASSES)
     few = ["-m", "nll,brier", *blocks]
@@ -374,7 +375,7 @@ def test_an_empty_shard_changes_nothing(place, suffix, blocks, tmp_path, run_her
 
 
 def write_arrays(arrays, path):
-    from calibrant.predictions.files.arrow import write_arrow, write_parquet
+    from calibrant.predictions.files.arrow_write import write_arrow, write_parquet
     from calibrant.predictions.files.safetensors import write_safetensors
 
     if path.suffix == ".npz":
@@ -424,7 +425,7 @@ def test_a_shard_without_the_right_to_read_it(blocks, tmp_path, run_here):
     ran = run_here("evaluate", folder, *blocks)
     (folder / "part-1.npz").chmod(0o600)
     assert one_line_or_results(ran) == 2
-    assert "part-1.npz: expected a readable file, but Permission denied" in ran.err
+    assert "part-1.npz: expected a readable file, got Permission denied" in ran.err
 
 
 @WHOLE_OR_BLOCKS
@@ -443,7 +444,7 @@ def test_a_shard_that_may_not_be_read_is_said_so(suffix, blocks, tmp_path, monke
     monkeypatch.setattr(pa, "OSFile", lambda path: deny(Path(path)) if "part-1" in path else library_opens(path))
     ran = run_here("evaluate", folder, *blocks)
     assert one_line_or_results(ran) == 2
-    assert f"part-1{suffix}: expected a readable file, but Permission denied" in ran.err
+    assert f"part-1{suffix}: expected a readable file, got Permission denied" in ran.err
 
 
 @pytest.mark.parametrize("suffix", ["/", *FILES])
@@ -451,7 +452,7 @@ def test_a_shard_that_vanishes_or_changes_after_it_was_found(suffix, tmp_path):
     folder = shards(tmp_path / "parts", suffix)
     stream, place = cal.scan(folder), folder / f"part-1{suffix}".rstrip("/")
     place.rename(tmp_path / "gone")
-    with pytest.raises(cal.CalibrantError, match=r"part-1.*there is none; check the path"):
+    with pytest.raises(cal.CalibrantError, match=r"part-1.*got none; check the path"):
         cal.evaluate(stream, resamples=30)
     cal.write(NUMBERS[:3], f"{folder}/part-1{suffix}")
     with pytest.raises(cal.CalibrantError, match=r"part-1.*has changed"):
@@ -478,14 +479,14 @@ def test_patterns_that_find_no_predictions(tmp_path, refused):
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "notes.txt").write_text("text")
     for pattern, said in {
-        "*.parquet": "there are none",
-        "part-[0-9].npz": "there are none",
-        "nowhere/**/*.npz": "there are none",
+        "*.parquet": "expected matching files, got none; check the pattern",
+        "part-[0-9].npz": "expected matching files, got none; check the pattern",
+        "nowhere/**/*.npz": "expected matching files, got none; check the pattern",
         "?": "expected",  # two folders without predictions
         "a/*.npz": "x.npz",  # a folder under the name of a file
         "b/*": "notes.txt",
         "a": "x.npz",
-        "b": "holds none",
+        "b": "got a folder without any",
     }.items():
         for blocks in ([], ["--blocks"]):
             refused(["evaluate", tmp_path / pattern, *blocks], [said] if said != "x.npz" else [])
@@ -562,7 +563,7 @@ def test_a_member_that_is_not_there(suffix, tmp_path, run_here, refused):
     made = cal.Regression.from_gaussian(np.ones((2, N)), np.ones((2, N)), np.ones(N))
     path = cal.write(made, f"{tmp_path / 'm'}{suffix}")
     for blocks in ([], ["--blocks"]):
-        refused(["evaluate", f"{path}::member=2", *blocks], ["from 0 to 1, but got 2", "m"])
+        refused(["evaluate", f"{path}::member=2", *blocks], ["from 0 to 1, got 2", "m"])
         assert run_here("evaluate", f"{path}::member=1", *blocks).code == 0
 
 
@@ -594,9 +595,9 @@ def test_inputs_that_are_streamed_print_the_same_text(name, suffix, tmp_path, mo
     monkeypatch.setattr("calibrant.predictions.files.stream.BLOCK_BYTES", 200)
     path = cal.write(SAID[name], tmp_path / f"p{suffix}")
     for command in (["evaluate", "--resamples", "20"], ["evaluate", "--strict", "--format", "csv"], ["describe"]):
-        monkeypatch.setattr("calibrant.cli.inputs.IN_MEMORY", 1 << 28)
+        monkeypatch.setattr("calibrant.cli.inputs.MAX_BYTES_IN_MEMORY", 1 << 28)
         whole = run_here(command[0], path, *command[1:])
-        monkeypatch.setattr("calibrant.cli.inputs.IN_MEMORY", 0)
+        monkeypatch.setattr("calibrant.cli.inputs.MAX_BYTES_IN_MEMORY", 0)
         streamed = run_here(command[0], path, *command[1:])
         assert (streamed.code, without_size(streamed.out), streamed.err) == (
             whole.code,
@@ -624,9 +625,18 @@ def reading_threads():
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("calibrant-")]
 
 
+@pytest.fixture
+def default_sigint():
+    """Python's own handler of Ctrl-C: a process that a shell starts in the background inherits an ignored SIGINT."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+@pytest.mark.usefixtures("default_sigint")
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_ctrl_c_while_a_stream_is_read(threads, tmp_path, monkeypatch, run_here):
-    """The program ends with 130 at once, writes nothing, and no thread goes on reading."""
+    """Exit code 130 at once, no output file, and no thread that goes on reading."""
     from calibrant.predictions.files import stream
 
     made = cal.Classification.from_logits(RNG.normal(size=(1000, 3)), RNG.integers(0, 3, 1000))
@@ -676,7 +686,7 @@ def test_a_failure_in_the_reading_thread_ends_the_program(failure, code, threads
     assert ran.err.count("\n") <= 1
     assert ran.err.startswith("calibrant: ") or code == 130
     if code == 2 and isinstance(failure, OSError):
-        assert "p.parquet: expected a readable file, but Input/output error" in ran.err
+        assert "p.parquet: expected a readable file, got Input/output error" in ran.err
     assert reading_threads() == []
     assert [item.name for item in tmp_path.iterdir()] == ["p.parquet"]
 
@@ -685,10 +695,10 @@ def test_a_failure_in_the_reading_thread_ends_the_program(failure, code, threads
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, RuntimeError])
 def test_a_failure_in_the_work_ends_the_reading(failure, threads, tmp_path, monkeypatch):
     """At once, though a notebook keeps the traceback, and with it whatever was being read."""
-    from calibrant.evaluation import parts
+    from calibrant.pipeline import runner as parts
 
     made = cal.Classification.from_logits(RNG.normal(size=(1000, 3)), RNG.integers(0, 3, 1000))
-    stream, add, calls = cal.scan(cal.write(made, tmp_path / "p.npz")), parts.Part.add, []
+    stream, add, calls = cal.scan(cal.write(made, tmp_path / "p.npz")), parts.PassState.add, []
 
     def add_or_fail(*args):
         calls.append(1)
@@ -696,9 +706,9 @@ def test_a_failure_in_the_work_ends_the_reading(failure, threads, tmp_path, monk
             raise failure
         add(*args)
 
-    monkeypatch.setattr(parts.Part, "add", add_or_fail)
+    monkeypatch.setattr(parts.PassState, "add", add_or_fail)
     with pytest.raises(failure) as kept:
-        cal.evaluate(stream, "nll", block_rows=1, threads=threads)
+        evaluate_with(stream, "nll", block_rows=1, threads=threads)
     assert kept.value.__traceback__ is not None
     assert reading_threads() == []
     assert len(calls) < 500
@@ -751,7 +761,7 @@ def test_a_result_is_not_written_over_predictions(suffix, option, tmp_path, run_
     first, second = (cal.write(NUMBERS, tmp_path / f"{name}{suffix}") for name in ("a", "b"))
     ran = run_here("evaluate", option, first, second)
     assert one_line_or_results(ran) == 2
-    assert f"a{suffix}' is a name of predictions" in ran.err
+    assert f"a{suffix}', a name for predictions" in ran.err
     assert cal.read(first).n == N
 
 

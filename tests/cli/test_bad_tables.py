@@ -32,11 +32,11 @@ def jsonl(*lines, options=()):
 
 
 CSV = {
-    "empty": (csv(""), "it has none"),
+    "empty": (csv(""), "got none"),
     "header-only": (csv("labels,probs_0,probs_1\n"), "at least one row"),
-    "blank-lines-only": (csv("\n\n\n"), "it has none"),
-    "ragged-rows": (csv("labels,probs_0,probs_1\n0,0.9,0.1\n1,0.2\n"), "row 3 has 2"),
-    "duplicate-columns": (csv("labels,probs_0,probs_0\n0,0.9,0.1\n"), "'probs_0' stands twice"),
+    "blank-lines-only": (csv("\n\n\n"), "got none"),
+    "ragged-rows": (csv("labels,probs_0,probs_1\n0,0.9,0.1\n1,0.2\n"), "2 in line 3"),
+    "duplicate-columns": (csv("labels,probs_0,probs_0\n0,0.9,0.1\n"), "'probs_0' twice"),
     "text-among-numbers": (csv("labels,probs_0,probs_1\n0,0.9,0.1\n1,n/a,0.8\n"), "'n/a'"),
     "blank-among-numbers": (csv("labels,probs_0,probs_1\n0,0.9,0.1\n1,,0.8\n"), "probs_0"),
     "nan-among-numbers": (csv("labels,probs_0,probs_1\n0,0.9,0.1\n1,nan,0.8\n"), "row 1"),
@@ -50,7 +50,7 @@ CSV = {
     "pattern-with-two-stars": (csv(PLAIN, "--labels", "y", "--probs", "*_*"), "one '*'"),
     "pattern-that-fits-nothing": (csv(PLAIN, "--labels", "y", "--probs", "q_*"), "'p_a'"),
     "pattern-that-fits-none-of-many": (csv(WIDE, "--probs", "q_*"), "'q_*'"),
-    "pattern-that-takes-text": (csv(PLAIN, "--probs", "*"), "numbers"),
+    "pattern-that-takes-text": (csv(PLAIN, "--probs", "*"), "choose a pattern without it"),
     "two-kinds-of-scores": (csv(PLAIN, "--probs", "p_a*", "--logits", "p_b*"), "logits, probs"),
     "label-of-no-class": (csv(PLAIN.replace("\nb", "\nc"), "--labels", "y", "--probs", "p_*"), "'c'"),
     "rename-to-a-missing-column": (csv(PLAIN, suffix="::labels=z"), "'z'"),

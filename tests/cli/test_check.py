@@ -24,13 +24,14 @@ def files(tmp_path):
 
 
 def test_it_tells_both_readings_and_what_the_data_support(files, run_here):
-    out = run_here("check", files / "members.npz", "--draws", "50").out
-    assert "members · 120 rows · 4 members · 3 classes · bayesian, 50 draws" in out
+    out = run_here("check", files / "members.npz", "--draws", "500").out
+    assert "members · 120 rows · 4 members · 3 classes · bayesian, 500 draws" in out
+    assert "rows are independent given the predictions" in " ".join(out.split())
     for name in ("accuracy", "ece", "nll", "brier"):
         assert out.count(f"\n{name} ") == 2
     said = " ".join(out.partition("members ·")[0].split())
     assert "calibration error alone" in said
-    assert "of 4 statistics are as one member for all rows expects (Bayesian)" in said
+    assert "of 5 pass when one member draws all rows (Bayesian)" in said
     assert "reading" in said
 
 
@@ -65,7 +66,7 @@ def test_every_format(files, run_here, form):
         assert json.loads(out)["results"][0]["checks"]["ece"]["draws"] == 20
     else:
         assert "accuracy" in out
-        assert "side by side" in out
+        assert "member assumption" in out
 
 
 def test_a_page_with_box_plots(files, run_here):
@@ -79,30 +80,30 @@ def test_a_page_with_box_plots(files, run_here):
 
 def test_exact_laws(files, run_here):
     out = run_here("check", files / "members.npz", "--draws", "exact").out
-    assert "bayesian, computed" in out
+    assert "bayesian, exact" in out
 
 
 def test_one_member_is_said_and_goes_on(files, run_here):
     done = run_here("check", files / "one.npz", "--draws", "20")
     assert done.code == 0
-    assert "there is one member, so Bayesian and independent are the same" in done.out.replace("\n  ", " ")
-    assert "side by side" not in done.out
+    assert "with one member, the Bayesian and independent readings are the same" in done.out.replace("\n  ", " ")
+    assert "member assumption" not in done.out
     assert run_here("check", files / "one.npz", "--draws", "20", "--strict").code == 2
 
 
 @pytest.mark.parametrize(("args", "said"), [
-    (("unlabelled.npz",), "they have no hard labels"),
-    (("members.npz", "--draws", "0"), "a whole number from 1"),
-    (("members.npz", "--draws", "-3"), "a whole number from 1"),
-    (("members.npz", "--draws", "some"), "--draws: expected a whole number from 1, or 'exact', but got 'some'"),
+    (("unlabelled.npz",), "no hard labels"),
+    (("members.npz", "--draws", "0"), "an integer from 1"),
+    (("members.npz", "--draws", "-3"), "an integer from 1"),
+    (("members.npz", "--draws", "some"), "--draws: expected an integer from 1, or 'exact', got 'some'"),
     (("members.npz", "-s", "acuracy"), "did you mean 'accuracy'?"),
-    (("members.npz", "-s", "mutual_information"), "it does not look at labels"),
-    (("members.npz", "--members", "one"), "both or bayesian or independent"),
-    (("members.npz", "--by", "labels"), "rows would be chosen by what is being checked"),
-    (("members.npz", "--by", "region"), "there is no 'region'"),
-    (("members.npz", "--fit", "members.npz"), "temperatures beside it"),
-    (("members.npz", "--temperatures", "2"), "a share between 0 and 1"),
-    (("members.npz", "--json", "out.npz"), "is a name of predictions"),
+    (("members.npz", "-s", "mutual_information"), "it does not depend on labels"),
+    (("members.npz", "--members", "one"), "'both', 'bayesian' or 'independent'"),
+    (("members.npz", "--by", "labels"), "groups that would select rows by what is being checked"),
+    (("members.npz", "--by", "region"), "got 'region'"),
+    (("members.npz", "--fit", "members.npz"), "temperatures together with fit"),
+    (("members.npz", "--temperatures", "2"), "a number between 0 and 1"),
+    (("members.npz", "--json", "out.npz"), "a name for predictions"),
     (("nothing.npz",), "nothing.npz"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(files, run_here, monkeypatch, args, said):

@@ -35,15 +35,15 @@ def test_models_are_ranked_printed_and_written(run_here, files):
         "--html", files / "c.html",
     )  # fmt: skip
     assert done.code == 0, done.err
-    assert done.out.startswith("sure is the best by CLL, beyond chance\n")
-    assert "\n\nRanked by CLL" in done.out
+    assert done.out.startswith("sure is best by CLL, significantly better than all others\n")
+    assert "\n\nRanking by CLL" in done.out
     assert all(len(line) <= 80 for line in done.out.splitlines())
     data = json.loads((files / "c.json").read_text())
     assert [item["model"] for item in data["ranking"]] == ["sure", "blunt"]
     assert data["comparison"]["splits"]["repeats"] == 5
     assert {pair["score"] for pair in data["pairs"]} == {"cll", "nll", "brier", "brier_ts", "accuracy"}
     page = (files / "c.html").read_text()
-    assert "Ranked by CLL" in page
+    assert "Ranking by CLL" in page
     assert "sure" in page
 
 
@@ -109,7 +109,7 @@ def test_other_formats_have_the_pairs(run_here, files, form):
         assert [(row["input"], row["rank"], row["n"]) for row in models] == [("a", "1", "300"), ("b", "2", "300")]
         assert all(float(row["temperature"]) > 0 for row in models)
     else:
-        assert "Ranked by CLL" in done.out
+        assert "Ranking by CLL" in done.out
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from calibrant.checks.own import OWN
+from calibrant.checks.label_statistics import OWN
 from calibrant.cli import completion
-from calibrant.predictions.base import RESERVED
-from calibrant.recalibration.conformal.methods import METHODS as CONFORMAL
-from calibrant.recalibration.methods import METHODS
-from calibrant.registry import metrics
+from calibrant.conformal.lookup import METHODS as CONFORMAL
+from calibrant.predictions.arrays import RESERVED
+from calibrant.recalibration.lookup import METHODS
+from calibrant.registry.lookup import metrics
 from calibrant.scores.uncertainty import ROW_SCORES
 
 QUIET = "import atexit, sys; atexit.register(lambda: print('numba' in sys.modules, file=sys.stderr))"
@@ -71,12 +71,12 @@ def test_the_script_of_a_shell_names_the_program(shell, run_here, monkeypatch):
 
 
 def test_names_are_those_that_there_are():
-    assert tuple(metrics()) == completion.METRICS
+    assert tuple(metrics()) == completion.metric_names()
     assert tuple(METHODS) == completion.METHODS
     assert tuple(CONFORMAL) == completion.CONFORMAL
     assert tuple(ROW_SCORES) == completion.UNCERTAINTIES
-    assert tuple(OWN) == completion.OF_LABELS
-    assert set(completion.NO_COLUMNS) <= set(RESERVED)
+    assert tuple(OWN) == completion.LABEL_STATISTICS
+    assert set(completion.NOT_COLUMNS) <= set(RESERVED)
 
 
 def test_names_behind_commas_are_not_offered_twice():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.conformal import ConformalQuantiles, ConformalSets, SplitConformal
 
 
 @pytest.fixture
@@ -33,8 +34,8 @@ def test_the_same_numbers_as_from_python(files, run_here, method):
     assert done.code == 0, done.err
     assert f"{method} · level 0.9" in done.out
     made = {
-        "split": cal.SplitConformal(), "scaled": cal.SplitConformal(score="scaled"), "cqr": cal.ConformalQuantiles(),
-    }.get(method) or cal.ConformalSets(score=method)  # fmt: skip
+        "split": SplitConformal(), "scaled": SplitConformal(score="scaled"), "cqr": ConformalQuantiles(),
+    }.get(method) or ConformalSets(score=method)  # fmt: skip
     expected = made.fit(cal.read(val)).predict(cal.read(test))
     assert json.loads((files / "out.json").read_text()) == expected.to_json()
     assert done.out.strip() == str(expected)
@@ -55,7 +56,7 @@ def test_options_and_forms(files, run_here):
     own = ("--penalty", "0.2", "--k-reg", "1", "--deterministic", "--level", "0.8")
     printed = json.loads(run_here(*common, *own, "--format", "json").out)
     assert printed == json.loads(run_here(*common, *own, "--json", "-").out)
-    made = cal.ConformalSets(level=0.8, score="raps", randomised=False, penalty=0.2, k_reg=1)
+    made = ConformalSets(level=0.8, score="raps", randomised=False, penalty=0.2, k_reg=1)
     assert printed == made.fit(cal.read(files / "val.npz")).predict(cal.read(files / "test.npz")).to_json()
     assert run_here(*common, "-q").out == ""
     assert run_here(*common, "--seed", "1").out != run_here(*common, "--seed", "2").out
@@ -73,21 +74,24 @@ def test_few_rows_are_told_below_the_table(files, run_here):
     common = ("conformal", "--fit", files / "few.npz", "--apply", files / "test.npz", "--method", "lac")
     done = run_here(*common)
     assert done.code == 0
-    assert "warning: ConformalSets: 5 rows cannot give a level of 0.9, 9 could: every set holds all classes" in done.out
+    assert (
+        "ConformalSets: 5 rows are too few for a level of 0.9, which needs 9: every set contains all classes"
+        in done.out
+    )
     assert run_here(*common, "--strict").code == 2
 
 
 @pytest.mark.parametrize(("args", "said"), [
     (("--method", "lca"), "did you mean 'lac'?"),
-    (("--method", "split"), "is classification"),
+    (("--method", "split"), "got classification predictions"),
     (("--method", "lac", "--level", "1.5"), "between 0 and 1"),
-    (("--method", "aps", "--penalty", "1"), "--penalty: expected a method that it belongs to, but the method is aps"),
+    (("--method", "aps", "--penalty", "1"), "--penalty: expected a method with this option, got --method aps"),
     (("--method", "lac", "--deterministic"), "--deterministic"),
-    (("--method", "raps", "--penalty", "-1"), "numbers from 0"),
-    (("--method", "lac", "--format", "csv"), "table or json"),
-    (("--method", "lac", "-o", "out.csv"), "ends in .npz"),
-    (("--method", "lac", "-o", "test.npz"), "is read too"),
-    (("--method", "lac", "--json", "test.npz"), "is a name of predictions"),
+    (("--method", "raps", "--penalty", "-1"), "a number of at least 0"),
+    (("--method", "lac", "--format", "csv"), "'table' or 'json'"),
+    (("--method", "lac", "-o", "out.csv"), "ending in .npz"),
+    (("--method", "lac", "-o", "test.npz"), ", an input; "),
+    (("--method", "lac", "--json", "test.npz"), "a name for predictions"),
     (("--method", "lac", "--fit", "nothing.npz"), "nothing.npz"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(files, run_here, monkeypatch, args, said):
@@ -107,5 +111,5 @@ def test_an_input_under_another_name_is_not_written_over(files, run_here, monkey
     for name in (f"../{files.name}/test.npz", "link.npz"):
         done = run_here("conformal", "--fit", "val.npz", "--apply", "test.npz", "--method", "lac", "-o", name)
         assert done.code == 2
-        assert "is read too" in done.err
+        assert ", an input; " in done.err
     assert (files / "test.npz").read_bytes() == before

@@ -23,8 +23,8 @@ def files(tmp_path):
 def test_a_table_for_each_outside(files, run_here):
     out = run_here("detect", "--inside", files / "inside.npz", "--outside", files / "near.npz", "--outside",
                    files / "far.npz", "--resamples", "40").out  # fmt: skip
-    assert "near · 130 rows · 50 from outside" in out
-    assert "far · 130 rows · 50 from outside" in out
+    assert "near · 130 rows · 50 OOD" in out
+    assert "far · 130 rows · 50 OOD" in out
     for name in ("auroc ↑", "aupr_in ↑", "aupr_out ↑", "detection_accuracy ↑", "fpr95 ↓", "wasserstein ↑"):
         assert out.count(name) == 2
 
@@ -64,13 +64,19 @@ def test_units_and_a_page(files, run_here):
         (("-s", "entrpy"), "did you mean 'entropy'?"),
         (("-s", "variance"), "not defined for classification"),
         (("-m", "nll"), "it is not defined for detection predictions"),
-        (("--units", "person"), "there is no 'person'"),
+        (("--units", "person"), "got 'person'; choose from labels, patient"),
         (("--level", "2"), "level"),
     ],
 )
 def test_bad_options_are_one_line(files, run_here, expect_refusal, arguments, said):
     common = ("detect", "--inside", files / "inside.npz", "--outside", files / "far.npz")
     expect_refusal(run_here, (*common, *arguments), [said])
+
+
+def test_both_sides_are_of_one_model(files, run_here, expect_refusal):
+    cal.write(cal.Classification.from_probs(np.full((20, 3), 1 / 3)), files / "three.npz")
+    common = ("detect", "--inside", files / "inside.npz", "--outside", files / "three.npz")
+    expect_refusal(run_here, common, ["predictions of one model on both sides", "4 classes inside, 3 in"])
 
 
 def test_a_file_that_is_not_there(files, run_here, expect_refusal):
@@ -87,8 +93,12 @@ def test_shift_on_the_command_line(tmp_path, run_here, expect_refusal):
     out = run_here(
         "evaluate", tmp_path / "p.npz", "--shift", "--over", "median", "-m", "nll,ece", "--resamples", "40"
     ).out
-    assert "p · nll ↓ over 1 type · ρ with severity" in out
-    expect_refusal(run_here, ("evaluate", tmp_path / "p.npz", "--shift", "--over", "mode"), ["mean or median"])
-    expect_refusal(run_here, ("evaluate", tmp_path / "p.npz", "--over", "median"), ["shift beside it"])
+    assert "p · nll ↓ over 1 shift type · Spearman ρ" in out
+    expect_refusal(run_here, ("evaluate", tmp_path / "p.npz", "--shift", "--over", "mode"), ["'mean' or 'median'"])
+    expect_refusal(
+        run_here,
+        ("evaluate", tmp_path / "p.npz", "--over", "median"),
+        ["expected shift with it", "add shift=True (--shift)"],
+    )
     cal.write(cal.Classification.from_logits(rng.normal(size=(9, 3)), rng.integers(0, 3, 9)), tmp_path / "q.npz")
     expect_refusal(run_here, ("evaluate", tmp_path / "q.npz", "--shift"), ["'severity'", "meta of every input"])

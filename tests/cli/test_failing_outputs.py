@@ -77,7 +77,7 @@ def test_interrupted(good, tmp_path, monkeypatch, run_here):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("calibrant.evaluation.evaluate.evaluate", interrupt)
+    monkeypatch.setattr("calibrant.pipeline.evaluate.run_evaluation", interrupt)
     ran = run_here("evaluate", good, "--json", tmp_path / "out.json")
     assert (ran.code, ran.out) == (130, "")
     assert "Traceback" not in ran.err
@@ -88,5 +88,5 @@ def test_exhausted_memory_is_one_line(good, tmp_path, monkeypatch, run_here, exp
     def exhaust(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("calibrant.evaluation.evaluate.evaluate", exhaust)
+    monkeypatch.setattr("calibrant.pipeline.evaluate.run_evaluation", exhaust)
     expect_refusal(run_here, ["evaluate", good], ["memory"])

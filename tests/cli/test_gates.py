@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from evaluation.compared import COMPARED
+from gates.comparison_cases import COMPARED
 
 import calibrant as cal
 
@@ -75,19 +75,19 @@ def test_every_format_is_whole(files, run_here, form):
 @pytest.mark.parametrize(("args", "said"), [
     (("nothing.npz", "--fail-on", "nlll > 1"), "did you mean 'nll'"),  # before files are read
     (("nothing.npz", "--require", "nll = 1"), "use <, <=, > or >="),
-    (("nothing.npz", "--require", "nll gain > 0"), "is for calibrant recalibrate"),
-    (("nothing.npz", "--require", "all pass"), "is for calibrant check"),
-    (("nothing.npz", "--fail-on", "ece > 5"), "ece lies in [0, 1], but got > 5, which never holds; for 5 % write 0.05"),
-    (("nothing.npz", "--require", "accuracy > 90"), "for 90 % write 0.9"),
-    (("nothing.npz", "--require", "nll < 1 and ece < 0.1"), "one condition a gate: --require twice asks for both"),
+    (("nothing.npz", "--require", "nll gain > 0"), "use it with calibrant recalibrate"),
+    (("nothing.npz", "--require", "all pass"), "use it with calibrant check"),
+    (("nothing.npz", "--fail-on", "ece > 5"), "ece lies in [0, 1], got > 5, which never holds; for 5% write 0.05"),
+    (("nothing.npz", "--require", "accuracy > 90"), "for 90% write 0.9"),
+    (("nothing.npz", "--require", "nll < 1 and ece < 0.1"), "one condition per gate: repeat --require"),
     (("nothing.npz", "--fail-on", "nonsense"), "write for example 'nll > 0.3', 'accuracy fails'"),
-    (("nothing.npz", "--require", "a better than b"), "is for calibrant compare"),
-    (("nothing.npz", "--require", "a worse than b by nll"), "is for calibrant compare"),
-    (("nothing.npz", "--require", "cll > -1"), "is for calibrant compare"),
+    (("nothing.npz", "--require", "a better than b"), "use it with calibrant compare"),
+    (("nothing.npz", "--require", "a worse than b by nll"), "use it with calibrant compare"),
+    (("nothing.npz", "--require", "cll > -1"), "use it with calibrant compare"),
     (("nothing.npz", "--require", "worst nll by site < 1"), "add --by site"),
     (("nothing.npz", "--by", "sites", "--require", "nll[site=a] < 1"), "did you mean 'sites'"),
     (("good.npz", "--require", "god: nll < 1"), "did you mean 'good'"),
-    (("good.npz", "--require", "roc_auc > 0.5"), "'roc_auc' was skipped: it needs two classes"),
+    (("good.npz", "--require", "roc_auc > 0.5"), "'roc_auc', which was skipped: it needs two classes"),
     (("good.npz", "-m", "nll", "--by", "site", "--require", "nll[site=west] < 1"), "choose from north, south"),
 ])  # fmt: skip
 def test_a_gate_that_cannot_be_answered_is_bad_usage(files, run_here, monkeypatch, tmp_path, args, said):
@@ -163,7 +163,7 @@ def test_a_stored_evaluation(files, run_here, tmp_path):
     for args, said in (
         ((stored,), "--fail-on or --require"),
         ((stored, "--require", "brier < 1"), "choose from nll"),
-        ((files / "good.npz", "--require", "nll < 1"), "it is a file of predictions; evaluate it first"),
+        ((files / "good.npz", "--require", "nll < 1"), "got a file of predictions; evaluate it first"),
         ((stored, "--require", "nll <"), "write for example"),
     ):
         bad = run_here("gate", *args)
@@ -176,7 +176,7 @@ def test_a_stored_comparison(run_here, tmp_path):
     assert run_here("gate", path, "--fail-on", "new worse than old by nll", "--require", "new best", "-q").code == 0
     failed = run_here("gate", path, "--require", "new better than old by accuracy", "-q")
     assert failed.code == 1
-    assert "accuracy of new less that of old" in one_line(failed)
+    assert "accuracy of new minus old" in one_line(failed)
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +203,7 @@ def test_an_infinite_loss_decides_live_and_stored(models, run_here, monkeypatch,
     fail = ("--fail-on", "i worse than a by nll")
     done = run_here("compare", "a=a.npz", "i=i.npz", *QUICK, "-q", "--json", stored, *hold, *fail)
     assert done.code == 1
-    assert one_line(done).startswith("gate failed: fail-on i worse than a by nll: nll of i less that of a infinite, wh")
+    assert one_line(done).startswith("gate failed: fail-on i worse than a by nll: nll of i minus a is infinite")
     again = run_here("gate", stored, *hold, *fail, "-q")
     assert (again.code, again.err) == (1, done.err)
 
@@ -219,7 +219,7 @@ def test_data_sets(models, run_here, monkeypatch, tmp_path):
     assert failed.code == 1
     first, second = failed.err.splitlines()
     assert "d/a has rank 1" in first
-    assert "cll of a less that of b 0.0000" in second
+    assert "cll of a minus b 0.0000" in second
 
 
 def test_a_reader_that_leaves_early_does_not_open_the_gate(files):

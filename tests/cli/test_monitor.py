@@ -27,13 +27,13 @@ def nights(tmp_path):
 def test_a_reading_in_plain_words(nights, run_here):
     ran = run_here("monitor", nights / "all.npz")
     assert ran.code == 0, ran.err
-    monitor = cal.Monitor().add(cal.read(nights / "all.npz"))
+    monitor = cal.monitoring.Monitor().add(cal.read(nights / "all.npz"))
     assert ran.out.strip() == str(monitor)
     assert "top label · 900 rows" in ran.out
-    assert f"Calibration is rejected at 5 %: the e-value first reached 20 at row {monitor.crossed_at}." in ran.out
+    assert f"Calibration is rejected at 5%: the e-value first reached 20 at row {monitor.crossed_at}." in ran.out
     assert "at any time" in ran.out
     calm = run_here("monitor", nights / "table.csv", "--confidence", "conf", "--correct", "right", "--alpha", "1e-9")
-    assert "Calibration is not rejected at 1e-07 %" in calm.out
+    assert "Calibration is not rejected at 1e-07%" in calm.out
     assert "does not show that the model is calibrated" in calm.out
 
 
@@ -59,7 +59,7 @@ def test_a_file_counts_once(nights, run_here):
     again.write_bytes((nights / "night0.npz").read_bytes())
     ran = run_here("monitor", again, "--state", state)
     assert ran.code == 2
-    assert "this one has been" in ran.err
+    assert "a file that has not been added before, got one that has" in ran.err
     assert state.read_bytes() == before
     assert run_here("monitor", nights / "night1.npz", nights / "night1.npz").code == 2
 
@@ -72,23 +72,24 @@ def test_json_and_a_class(nights, run_here):
     out = nights / "out.json"
     assert run_here("monitor", nights / "all.npz", "--of", "2", "--alpha", "0.01", "--json", out, "-q").out == ""
     stored = json.loads(out.read_text())
-    monitor = cal.Monitor(2, 0.01).add(cal.read(nights / "all.npz"))
-    assert stored["results"] == [{"monitor": monitor.to_json()}]
-    assert stored["settings"] == {"of": "2", "alpha": 0.01}
+    monitor = cal.monitoring.Monitor(2, 0.01).add(cal.read(nights / "all.npz"))
+    assert stored["results"] == [{"monitor": monitor.to_json(), "verdict": monitor.verdict.to_json()}]
+    assert stored["settings"] == {"of": "2", "alpha": 0.01, "relevant_error": None}
     assert stored["inputs"][0]["n"] == 900
     assert len(stored["inputs"][0]["sha256"]) == 64
-    assert (stored["schema"], stored["warnings"]) == (1, [])
+    assert (stored["schema"], stored["kind"], stored["warnings"]) == (2, "monitor", [])
 
 
 def test_a_state_goes_with_its_settings(nights, run_here, expect_refusal):
     state = nights / "state.json"
     run_here("monitor", nights / "night0.npz", "--alpha", "0.01", "--of", "1", "--state", state)
     again = ("monitor", nights / "night1.npz", "--state", state)
-    expect_refusal(run_here, (*again, "--alpha", "0.05"), ["expected 0.01, as in 'state.json'", "leave --alpha out"])
+    expect_refusal(run_here, (*again, "--alpha", "0.05"), ["expected 0.01, as in 'state.json'", "remove --alpha"])
     expect_refusal(run_here, (*again, "--of", "2"), ["expected 1, as in 'state.json'"])
+    expect_refusal(run_here, (*again, "--relevant-error", "0.1"), ["expected the default", "remove --relevant-error"])
     assert "class 1 · 600 rows" in run_here(*again, "--alpha", "0.01").out
     state.write_text(state.read_text()[:-40])
-    expect_refusal(run_here, again, ["the state of a monitor", "it cannot be read"])
+    expect_refusal(run_here, again, ["a monitor state", "it cannot be read"])
 
 
 def test_bad_input_is_one_line_and_keeps_the_state(nights, run_here, expect_refusal):
@@ -107,11 +108,11 @@ def test_bad_input_is_one_line_and_keeps_the_state(nights, run_here, expect_refu
     for args, says in [
         (("--of", "cat"), "cat"),
         (("--alpha", "2"), "between 0 and 1"),
-        (("--state", nights / "x.npz"), "is a name of predictions"),
-        (("--state", "-"), "the name of a file"),
-        (("--state", nights / "s.json", "--json", nights / "s.json"), "a file for each result"),
+        (("--state", nights / "x.npz"), "a name for predictions"),
+        (("--state", "-"), "a file name"),
+        (("--state", nights / "s.json", "--json", nights / "s.json"), "a different file for each result"),
         (("--state", nights), "it cannot be read"),
-        (("--state", nights / "no" / "s.json"), "a place to write to"),
+        (("--state", nights / "no" / "s.json"), "a writable path"),
     ]:
         expect_refusal(run_here, ("monitor", one, *args), [says])
     expect_refusal(run_here, ("monitor", nights / "none.npz", "--state", state), ["none.npz"])

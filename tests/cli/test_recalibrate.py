@@ -12,6 +12,7 @@ from scipy.special import softmax
 
 import calibrant as cal
 from calibrant.recalibration import load
+from calibrant.recalibration.lookup import METHODS
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_without_other_rows_it_is_cross_fitted(run_here, files):
     done = run_here("recalibrate", "--fit", files / "val.npz", "--method", "auto", "--candidates",
                        "none,temperature", "--folds", "3", "--score", "brier")  # fmt: skip
     assert done.code == 0, done.err
-    assert "3 folds; here the map of all rows" in done.out
+    assert "3 folds; shown: the map of all rows" in done.out
     assert "Candidates · brier over 3 folds" in done.out
 
 
@@ -56,7 +57,7 @@ def test_rows_without_labels(run_here, files):
     done = run_here("recalibrate", "--fit", files / "val.npz", "--apply", files / "blind.npz", "-o",
                        files / "o.npz")  # fmt: skip
     assert done.code == 0, done.err
-    assert "there are no labels" in done.out
+    assert "without labels the gain cannot be measured" in done.out
     assert cal.read(files / "o.npz").n == 400
 
 
@@ -64,14 +65,16 @@ def test_methods_are_listed(run_here):
     done = run_here("recalibrate", "--list")
     assert done.code == 0
     assert "Temperature scaling" in done.out
+    listed = {line.split(" ")[0] for line in done.out.splitlines()}
+    assert set(METHODS) <= listed  # names that are typed are never shortened
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "one of --fit and --map"),
-        (["--fit", "val.npz", "--map", "m.json"], "one of --fit and --map"),
-        (["--map", "m.json"], "--apply beside it"),
+        ([], "either --fit or --map"),
+        (["--fit", "val.npz", "--map", "m.json"], "either --fit or --map"),
+        (["--map", "m.json"], "--apply too"),
         (["--map", "val.npz", "--apply", "test.npz"], "a fitted recalibrator"),
         (["--fit", "val.npz", "--method", "tempreature"], "did you mean 'temperature'"),
         (["--fit", "val.npz", "--method", "temperature(bins=3)"], "bins"),
@@ -82,13 +85,16 @@ def test_methods_are_listed(run_here):
         (["--fit", "val.npz", "-o", "val.npz"], "a file of its own"),
         (["--fit", "val.npz", "--save", "m.pickle"], ".json or .npz"),
         (["--fit", "val.npz", "--save", "o.npz", "-o", "o.npz"], "a file of its own"),
-        (["--fit", "val.npz", "--json", "val.npz"], "is a name of predictions"),
+        (["--fit", "val.npz", "--json", "val.npz"], "a name for predictions"),
         (["--fit", "val.npz", "--save", "m.json", "--json", "m.json"], "a file of its own"),
         (["--fit", "val.npz", "-o", "../{here}/val.npz"], "a file of its own"),
-        (["--fit", "val.npz", "-o", "o.npz", "--html", "nowhere/a.html"], "a folder to write to"),
-        (["--map", "m.json", "--apply", "test.npz", "--method", "beta"], "no fitting"),
+        (["--fit", "val.npz", "-o", "o.npz", "--html", "nowhere/a.html"], "an existing folder"),
+        (
+            ["--map", "m.json", "--apply", "test.npz", "--method", "beta"],
+            "no options for fitting, got --method; remove --method, or --map",
+        ),
         (["--fit", "val.npz", "--method", "ets(loss=brier"], "NAME(option=value,…)"),
-        (["--fit", "val.npz", "--method", "auto", "--score", "crps"], "a score that these predictions can give"),
+        (["--fit", "val.npz", "--method", "auto", "--score", "crps"], "a score that these predictions support"),
         (["--fit", "missing.npz"], "missing.npz"),
     ],
 )

@@ -44,7 +44,7 @@ REFUSED = {
     "paper-with-table": (["gopel", "table1"], ["'gopel'", "did you mean 'gopal'?"]),
     "table": (["gopal", "tabel1"], ["table of gopal", "'tabel1'", "did you mean 'table1'?"]),
     "device": (["gopal", "table1", "--device", "cdua"], ["--device", "did you mean 'cuda'?"]),
-    "seeds": (["gopal", "table1", "--seeds", "0"], ["seeds", "'0'"]),
+    "seeds": (["gopal", "table1", "--seeds", "0"], ["seeds", "got 0"]),
     "json-over-predictions": (["gopal", "table1", "--json", "a.npz"], ["--json", "a.npz"]),
 }
 
@@ -71,7 +71,7 @@ def test_the_table_is_printed_with_what_the_paper_says(folder, run_here):
     assert ["Bayesian", "Ensemble", "paper", "0.034", "0.008", "0.197", "0.396"] in [line.split() for line in lines]
     assert sum(line[:2] in ("✓ ", "! ", "✗ ") for line in lines) == 7
     assert f"written: {folder / 'table1.json'}" in lines
-    assert lines[-1] == "no figures and no page: altair is not installed; run `pip install 'calibrant[report]'`"
+    assert lines[-1] == "no figures and no report: altair is not installed; run `pip install 'calibrant[report]'`"
 
 
 def test_quiet_prints_nothing_and_json_is_the_stored_table(folder, run_here, tmp_path):

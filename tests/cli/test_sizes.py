@@ -24,10 +24,10 @@ COMMON = ("--metrics", "ece,brier", "--resamples", "20", "--repeats", "6")
 
 def test_a_table_by_size(files, run_here):
     out = run_here("evaluate", files / "before.npz", "--sizes", *COMMON).out
-    assert "before by rows · mean ± sd of 6 subsets" in out
+    assert "before by test set size · mean ± sd of 6 subsets" in out
     heads = next(line for line in out.splitlines() if line.endswith("drift"))
     assert heads.split() == ["metric", "20", "50", "100", "200", "300", "drift"]
-    assert "size of the test set: ece at n = 20 is" in out
+    assert "test set size: ece at n = 20 is" in out
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -36,7 +36,7 @@ def test_the_same_numbers_as_from_python(files, run_here):
     run_here("evaluate", files / "before.npz", files / "after.npz", "--pairs", "--at", "50, 100", *COMMON,
              "--seed", "3", "--json", out, "-q")  # fmt: skip
     inputs = [cal.read(files / f"{name}.npz") for name in ("before", "after")]
-    expected = cal.evaluate(inputs, "ece,brier", sizes=[50, 100], repeats=6, pairs=True, resamples=20, seed=3)
+    expected = cal.sample_size_curves(inputs, "ece,brier", sizes=[50, 100], repeats=6, pairs=True, resamples=20, seed=3)
     assert cal.Evaluation.load(out) == expected
     stored = json.loads(out.read_text())["sizes"]
     assert [(item["input"], item["after"], item["sizes"], item["repeats"]) for item in stored] == [
@@ -60,12 +60,12 @@ def test_other_forms(files, run_here, form):
     [
         (["before"], ["--at", "301"], ["whole numbers from 2 to 300", "301"]),
         (["before"], ["--at", "1"], ["whole numbers from 2 to 300"]),
-        (["before"], ["--at", "1e2"], ["--at", "whole numbers with commas"]),
-        (["before"], ["--at", ""], ["--at", "whole numbers with commas"]),
+        (["before"], ["--at", "1e2"], ["--at", "integers separated by commas"]),
+        (["before"], ["--at", ""], ["--at", "integers separated by commas"]),
         (["before"], ["--sizes", "--repeats", "1"], ["repeats"]),
-        (["before"], ["--repeats", "10"], ["sizes beside it"]),
+        (["before"], ["--repeats", "10"], ["sizes with it"]),
         (["before"], ["--sizes", "--pairs"], ["an even number of inputs"]),
-        (["before", "after"], ["--pairs"], ["sizes beside it"]),
+        (["before", "after"], ["--pairs"], ["sizes with it"]),
         (["before", "other"], ["--sizes", "--pairs"], ["the same labels", "first in row"]),
     ],
 )

@@ -13,9 +13,17 @@ from fcntl import ioctl
 
 import pytest
 
-from calibrant.cli import terminal
-from calibrant.cli.terminal import LateBar, carried, pace_of, painted, progress_bar, shows_colours, width_of
-from calibrant.evaluation.rendering import columns_of
+from calibrant.cli import output as terminal
+from calibrant.cli.output import (
+    DelayedBar,
+    encodable,
+    format_pace,
+    paint,
+    progress_bar,
+    shows_colours,
+    width_of,
+)
+from calibrant.render.table import columns_of
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 INTERRUPTED = """
@@ -78,9 +86,9 @@ def test_colours_are_for_those_who_see_and_want_them(environment, piped, shown, 
 
 def test_styles_are_all_that_painting_adds():
     lines = [(("Good [red]news[/red]", "bold good"),), (), (("  ", ""), ("!", "warn"), (" text", ""))]
-    shown = painted(lines, colours=True)
+    shown = paint(lines, colours=True)
     assert shown.startswith("\x1b[1;32mGood [red]news[/red]\x1b[0m\n\n  \x1b[33m!\x1b[0m text")
-    assert ESCAPE.sub("", shown) == painted(lines, colours=False) == "Good [red]news[/red]\n\n  ! text"
+    assert ESCAPE.sub("", shown) == paint(lines, colours=False) == "Good [red]news[/red]\n\n  ! text"
 
 
 def test_piped_output_has_no_colours_unless_they_are_forced(good, run_here, monkeypatch):
@@ -128,8 +136,8 @@ def test_on_a_narrow_terminal_lines_fit_and_are_in_colour(good):
 def test_signs_that_an_encoding_lacks_become_others_as_wide():
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     said = "✓ ece ↓ ░░▒─┃█ … −1 ± 名"
-    assert carried(said, stream) == "+ ece v ::=-o# ~ -1 ~ ?"
-    assert carried(said, io.TextIOWrapper(io.BytesIO(), encoding="utf-8")) == said
+    assert encodable(said, stream) == "+ ece v ::=-o# ~ -1 ~ ?"
+    assert encodable(said, io.TextIOWrapper(io.BytesIO(), encoding="utf-8")) == said
 
 
 def test_a_terminal_of_ascii_gets_ascii(good, run_cli):
@@ -150,14 +158,14 @@ def test_short_work_shows_no_bar(monkeypatch):
 def test_long_work_shows_a_bar_that_goes_away(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setattr(terminal, "DELAY", 0.01)
-    bar = LateBar(rows=1000)
+    bar = DelayedBar(rows=1000)
     bar.advance("[bold]odd[/bold]\x1b[31m name", 1, 4)
     deadline = time.monotonic() + 20
-    while bar.shown is None and time.monotonic() < deadline:
+    while bar.progress is None and time.monotonic() < deadline:
         time.sleep(0.01)
     bar.advance("[bold]odd[/bold]\x1b[31m name", 2, 4)
-    assert "rows/s" in bar.shown.tasks[0].fields["pace"]
-    assert (bar.shown.tasks[0].completed, bar.shown.tasks[0].total) == (2, 4)
+    assert "rows/s" in bar.progress.tasks[0].fields["pace"]
+    assert (bar.progress.tasks[0].completed, bar.progress.tasks[0].total) == (2, 4)
     bar.stop()
     written = sys.stderr.getvalue()
     assert "[bold]odd[/bold] [31m name" in ESCAPE.sub("", written)
@@ -184,7 +192,7 @@ def test_nothing_is_shown_where_nobody_looks(monkeypatch):
     ],
 )
 def test_the_pace_is_that_of_what_is_done(known, said):
-    assert pace_of(*known) == said
+    assert format_pace(*known) == said
 
 
 # ---------------------------------------------------------------------------------------------- interrupts
@@ -195,10 +203,10 @@ def test_an_interrupt_while_loading_is_told_like_any_other():
 
 def test_work_that_begins_anew_has_a_pace_of_its_own(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("calibrant.cli.terminal.time.monotonic", lambda: now[0])
-    bar = LateBar()
+    monkeypatch.setattr("calibrant.cli.output.time.monotonic", lambda: now[0])
+    bar = DelayedBar()
     bar.stop()
     for at, done in ((100.0, 0.0), (190.0, 0.9), (200.0, 0.0), (210.0, 0.5)):
         now[0] = at
         bar.advance("work", done, 1.0)
-    assert pace_of(bar.done, bar.total, now[0] - bar.stage) == "0:10 left"
+    assert format_pace(bar.done, bar.total, now[0] - bar.stage_started) == "0:10 left"

@@ -6,24 +6,30 @@ import sys
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 import calibrant
+from calibrant.cli.main import app
 
 TYPOS = {
-    "unknown-command": (["evalute", "a.npz"], ["'evalute'", "did you mean 'evaluate'?"]),
-    "no-command-at-all": (["zzzz"], ["'zzzz'", "choose from check, compare"]),
-    "unknown-option": (["evaluate", "a.npz", "--metric", "nll"], ["'--metric'", "did you mean '--metrics'?"]),
-    "unlike-any-option": (["evaluate", "a.npz", "--zzzz"], ["'--zzzz'", "calibrant evaluate --help"]),
-    "option-before-the-command": (["--nope", "evaluate"], ["'--nope'", "calibrant --help"]),
-    "no-file": (["evaluate"], ["expected FILE", "none was given"]),
+    "no-file": (["evaluate"], ["expected FILE", "got nothing"]),
     "no-required-option": (["detect", "--inside", "a.npz"], ["--outside FILE"]),
-    "number-that-is-none": (["evaluate", "a.npz", "--resamples", "many"], ["a whole number", "'many'"]),
+    "number-that-is-none": (["evaluate", "a.npz", "--resamples", "many"], ["an integer", "'many'"]),
     "number-behind-equals": (["evaluate", "a.npz", "--level=much"], ["--level: expected a number", "'much'"]),
     "option-without-a-value": (["evaluate", "a.npz", "--seed"], ["--seed", "a value"]),
     "too-many-arguments": (["demo", "now"], ["now", "calibrant demo --help"]),
     "file-where-options-name-files": (["recalibrate", "a.npz"], ["a.npz", "--fit FILE", "recalibrate --help"]),
-    "markup-and-escapes": (["\x1b[31m[/nope]"], ["[31m[/nope]"]),
 }
+UNKNOWN = {
+    "command": (["evalute", "a.npz"], "unknown command 'evalute'; did you mean 'evaluate'?"),
+    "no-command-at-all": (["zzzz"], "unknown command 'zzzz'; choose from check, compare, "),
+    "option": (["evaluate", "a.npz", "--metric", "nll"],
+               "evaluate: unknown option '--metric'; did you mean '--metrics'?"),
+    "unlike-any-option": (["evaluate", "a.npz", "--zzzz"],
+                          "evaluate: unknown option '--zzzz'; see `calibrant evaluate --help`"),
+    "option-before-the-command": (["--nope", "evaluate"], "unknown option '--nope'; see `calibrant --help`"),
+    "markup-and-escapes": (["\x1b[31m[/nope]"], "unknown command ' [31m[/nope]'; choose from "),
+}  # fmt: skip
 COMMANDS = (
     "evaluate", "check", "compare", "recalibrate", "conformal", "detect", "gate", "monitor", "describe", "report",
     "metrics", "reproduce", "demo",
@@ -34,6 +40,47 @@ NO_NUMBA = "import atexit, sys; atexit.register(lambda: print('numba' in sys.mod
 @pytest.mark.parametrize(("args", "says"), TYPOS.values(), ids=TYPOS)
 def test_typos_are_told_in_one_line_and_exit_with_2(args, says, run_here, told_in_one_line):
     told_in_one_line(run_here(*args), says)
+
+
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        (("--level", "95"), "use --level 0.95"),
+        (("--resamples", "3"), "use --resamples 1000"),
+        (("--relevant-error", "3"), "use --relevant-error 0.02"),
+    ],
+)
+def test_hints_can_be_typed_where_they_are_shown(args, hint, good, run_here, told_in_one_line):
+    told_in_one_line(run_here("evaluate", good, *args), hint)
+
+
+@pytest.mark.parametrize(("args", "says"), UNKNOWN.values(), ids=UNKNOWN)
+def test_an_unknown_command_or_option_is_one_line_with_the_closest_name(args, says, run_here):
+    ran = run_here(*args)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"calibrant: {says}")
+    assert ran.err.count("\n") == 1
+
+
+def test_the_former_name_of_an_option_still_works_and_is_not_shown(good, run_here):
+    assert "--ladder" not in run_here("evaluate", "--help").out
+    old, new = (run_here("evaluate", good, name, "--json", "-") for name in ("--ladder", "--hierarchy"))
+    assert old.code == new.code == 0
+    assert old.out == new.out
+    assert "ladder" in json.loads(new.out)["results"][0]
+
+
+def test_help_has_examples_that_parse(run_here):
+    for command in COMMANDS:
+        shown = run_here(command, "--help").out.partition("Examples:\n")[2]
+        assert shown.strip(), command
+        assert all(line.startswith("  calibrant ") for line in shown.splitlines())
+
+
+def test_completion_shows_help_on_one_line():
+    """Shells get the help of an option wrapped at 80 columns, and would offer its second line as a word."""
+    for command in get_command(app).commands.values():
+        assert all(len(getattr(item, "help", None) or "") < 80 for item in command.params if item.opts[0][0] == "-")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "describe", "metrics", "demo"])
@@ -83,6 +130,18 @@ def test_json_on_stdout_is_json_alone(good, tmp_path, run_here):
     assert ran.err == ""
     assert ran.out == (tmp_path / "out.json").read_text()
     assert list(json.loads(ran.out)["results"][0]["metrics"]) == ["nll", "ece(bins=10)"]
+
+
+def test_the_table_is_the_same_whether_or_not_the_evaluation_is_stored(good, tmp_path, run_here):
+    """Only what is stored or drawn has all curves; those that verdicts quote are there either way."""
+    x = np.linspace(-1.0, 1.0, 200)
+    np.savez(tmp_path / "gaussian.npz", mean=x, std=np.full(200, 0.3), y=x + 0.3 * np.sin(40 * x), x=x)
+    for file in (good, tmp_path / "gaussian.npz"):
+        printed = run_here("evaluate", file)
+        stored = run_here("evaluate", file, "--json", tmp_path / "out.json")
+        assert (printed.code, stored.code) == (0, 0)
+        assert printed.out == stored.out
+        assert len(json.loads((tmp_path / "out.json").read_text())["results"][0]["curves"]) > 2
 
 
 def test_program_and_library_give_the_same_json(good, run_here):
@@ -150,7 +209,7 @@ def test_demo_without_the_libraries_of_charts_judges_and_says_what_is_missing(tm
     monkeypatch.setitem(sys.modules, "altair", None)
     ran = run_here("demo", "--out", tmp_path / "demo")
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("Do 20 networks know")
+    assert ran.out.startswith("Are 20 networks calibrated?")
     assert ran.out.endswith("altair is not installed; run `pip install 'calibrant[report]'`\n")
     assert (tmp_path / "demo" / "comparison.json").exists()
     assert not (tmp_path / "demo" / "report.html").exists()

@@ -33,7 +33,7 @@ def test_a_hundred_rows_so_many_as_are_wanted_or_none(answers, run_here):
 
 
 def test_numbers_that_cannot_be(answers, run_here, expect_refusal):
-    expect_refusal(run_here, ["evaluate", answers, "--rows", "-1"], ["rows: expected a whole number from 0 to 10000"])
+    expect_refusal(run_here, ["evaluate", answers, "--rows", "-1"], ["rows: expected an integer from 0 to 10000"])
 
 
 def test_the_column_of_functions(tmp_path, run_here, expect_refusal):

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_softmax, logsumexp
 
-from calibrant.predictions.classification import two_classes
+from calibrant.predictions.classification import two_class_scores
 
 BOUND = np.log(64.0)
 
@@ -15,7 +15,7 @@ def logs_of(predictions):
     """log p (N, C) of the average of members, in float64."""
     scores = predictions.scores
     if scores.shape[2] == 1:
-        scores = two_classes(scores[..., 0], predictions.kind)
+        scores = two_class_scores(scores[..., 0], predictions.kind)
     scores = scores.astype(np.float64)
     if predictions.kind == "probs":
         with np.errstate(divide="ignore"):

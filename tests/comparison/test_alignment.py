@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.comparison.alignment import aligned, matched, refusal
+from calibrant.comparison.alignment import aligned, error_note, matched
 from calibrant.errors import CalibrantError, InputError, LabelsError, ShapeError
 
 MAKERS = {"classification": made, "judged": judged, "regression": gaussian}
@@ -104,36 +104,37 @@ def test_judged_answers_are_right_or_wrong_by_model():
     assert found["a"].n == N
     with pytest.raises(LabelsError, match="50 of 400 differ, first in row 0"):
         aligned({"a": judged(1), "b": judged(2, flip=50)})
-    with pytest.raises(LabelsError, match=r"need ids, by which rows are matched \(see own-answers\)"):
+    with pytest.raises(LabelsError, match=r"need ids to match rows by \(see own-answers\)"):
         aligned({"a": judged(1), "b": judged(2, flip=50)})
 
 
 @pytest.mark.parametrize(
     ("models", "error", "said"),
     [
-        ({"a": made(1), "b": made(2)[:300]}, ShapeError, "they have 400 and 300"),
+        ({"a": made(1), "b": made(2)[:300]}, ShapeError, "got 400 and 300 rows"),
         ({"a": made(1), "b": made(2)[::-1]}, LabelsError, "first in row"),
         ({"a": made(1), "b": replace(made(2), labels=None)}, LabelsError, "b: expected labels"),
-        ({"a": replace(made(1), labels=None), "b": made(2)}, LabelsError, "a: expected labels, but there are none"),
+        ({"a": replace(made(1), labels=None), "b": made(2)}, LabelsError, "a: expected labels, got none"),
         ({"a": made(1, ids=IDS), "b": replace(made(2, ids=IDS), labels=None)}, LabelsError, "b: expected labels"),
         ({"a": made(1), "b": cal.Classification.from_logits(made(2).scores, label_probs=np.full((N, 4), 0.25))},
-         LabelsError, "b: expected labels, but it has soft labels"),
+         LabelsError, "b: expected labels, got soft labels"),
         ({"a": judged(1), "b": cal.Judged.from_confidence(judged(2).confidence[0])}, LabelsError, "b: expected judgem"),
         ({"a": made(1), "b": judged(2)}, InputError, "classification and judged"),
         ({"a": made(1, ids=IDS), "b": made(2, ids=np.arange(N))}, InputError, "numbers"),
         ({"a": made(1, ids=IDS), "b": made(2, ids=np.char.add("x", IDS))}, InputError, "share no id"),
         ({"a": made(1, ids=IDS), "b": made(2, ids=IDS, weights=np.ones(N))}, InputError, "weights"),
         ({"a": made(1, weights=np.ones(N)), "b": made(2, weights=np.arange(1, N + 1))}, InputError, "weights"),
-        ({"a": made(1, ids=np.arange(N) // 2), "b": made(2, ids=(np.arange(N) + 1) // 2)}, InputError, "ids repeat"),
+        ({"a": made(1, ids=np.arange(N) // 2), "b": made(2, ids=(np.arange(N) + 1) // 2)}, InputError, "repeated ids"),
         ({"a": gaussian(1), "b": gaussian(2)[::-1]}, LabelsError, "the same y"),
-        ({"a": made(1, ids=IDS), "b": replace(made(2, ids=IDS), labels=made(2).labels ^ 1)}, LabelsError, "no row"),
+        ({"a": made(1, ids=IDS), "b": replace(made(2, ids=IDS), labels=made(2).labels ^ 1)},
+         LabelsError, "in every shared row"),
     ],
 )  # fmt: skip
 def test_rows_that_cannot_be_matched_are_refused_in_one_line(models, error, said):
     with pytest.raises(error, match=said) as caught:
         aligned(models)
     assert "\n" not in str(caught.value)
-    note = refusal(matched(models))
+    note = error_note(matched(models))
     assert note.code == ("different-labels" if error is LabelsError else "different-rows")
     assert said in note.message
 
@@ -172,9 +173,9 @@ def test_other_numbers_of_classes_are_said_before_other_labels(ids):
     wide = cal.Classification.from_logits(
         np.pad(made(2).scores[0], ((0, 0), (0, 1))), (made(2).labels + 1) % 5, ids=ids
     )
-    with pytest.raises(InputError, match=r"as many classes, but they differ \(4: a; 5: b\)"):
+    with pytest.raises(InputError, match=r"the same number of classes, got 4: a; 5: b"):
         aligned({"a": made(1, ids=ids), "b": wide})
-    assert cal.lint({"a": made(1, ids=ids), "b": wide}).codes == ("different-classes",)
+    assert cal.comparison.lint({"a": made(1, ids=ids), "b": wide}).codes == ("different-classes",)
 
 
 def test_soft_labels_are_compared_too():

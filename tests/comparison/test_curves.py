@@ -8,11 +8,10 @@ from comparison import reference
 from comparison.reference import logs_of
 
 import calibrant as cal
-from calibrant.comparison.calibrated import calibrated, calibrated_by
-from calibrant.comparison.curves import curve_rows, member_orders
-from calibrant.comparison.records import CllCurve
-from calibrant.comparison.splits import splits_of
+from calibrant.comparison.cross_validation import calibrated, calibrated_by, curve_rows, member_orders
+from calibrant.comparison.split_temperatures import splits_of
 from calibrant.errors import ShapeError
+from calibrant.results.comparison import CllCurve
 
 
 def first(predictions, chosen):
@@ -144,10 +143,12 @@ def test_a_label_becomes_possible_with_the_member_that_knows_it(simulated):
     assert np.isneginf(curve.values[0]).tolist() == [True, True, False]
     assert np.isneginf(curve.log_likelihood[0]).tolist() == [True, True, False]
     assert_as_alone(p, splits_of(60), member_orders(3, 1, 0), curve)
-    found = cal.cll_curve(p, draws=3)
+    found = cal.comparison.cll_curve(p, draws=3)
     assert found.mean[0] == -np.inf
     weights = np.where(np.arange(60) == 5, 0.0, 1.0)
-    assert np.isfinite(cal.cll_curve(cal.Classification.from_logits(z, y, weights=weights), draws=3).mean).all()
+    assert np.isfinite(
+        cal.comparison.cll_curve(cal.Classification.from_logits(z, y, weights=weights), draws=3).mean
+    ).all()
 
 
 def test_labels_that_sums_of_probabilities_would_lose(simulated):
@@ -176,10 +177,10 @@ def test_halves_that_are_all_right_or_all_alike():
 def test_the_curve_as_a_record_and_a_table(simulated):
     z, y = simulated(20, 80, 3)
     p = cal.Classification.from_logits(z, y, name="pool")
-    one, many = cal.cll_curve(p, repeats=2), cal.cll_curve(p, draws=3, repeats=2, seed=2)
+    one, many = cal.comparison.cll_curve(p, repeats=2), cal.comparison.cll_curve(p, draws=3, repeats=2, seed=2)
     assert one.k == tuple(range(1, 21))
     assert np.isnan(one.std).all()
-    assert one.mean[-1] == pytest.approx(cal.cll(p, repeats=2).value, abs=1e-8)
+    assert one.mean[-1] == pytest.approx(cal.comparison.cll(p, repeats=2).value, abs=1e-8)
     assert np.isfinite(many.std).all()
     assert many.std[-1] == pytest.approx(0.0, abs=1e-8)
     for curve in (one, many):
@@ -197,16 +198,16 @@ def test_judged_answers_and_units(simulated):
     z, y = simulated(3, 90, 2)
     p = 1 / (1 + np.exp(z[..., 0] - z[..., 1]))
     unit = np.arange(90) // 3
-    judged = cal.cll_curve(cal.Judged.from_confidence(p, y, columns={"who": unit}), units="who")
+    judged = cal.comparison.cll_curve(cal.Judged.from_confidence(p, y, columns={"who": unit}), units="who")
     classes = cal.Classification.from_probs(p[..., None], y, columns={"who": unit})
-    assert judged.mean == cal.cll_curve(classes, units="who").mean
-    assert judged.mean[-1] == pytest.approx(cal.cll(classes, units="who").value, abs=1e-8)
+    assert judged.mean == cal.comparison.cll_curve(classes, units="who").mean
+    assert judged.mean[-1] == pytest.approx(cal.comparison.cll(classes, units="who").value, abs=1e-8)
 
 
 def test_a_curve_by_clean_rows(simulated):
     z, y = simulated(3, 200, 4)
     p, clean = (cal.Classification.from_logits(z[:, s], y[s]) for s in (slice(0, 80), slice(80, None)))
-    curve = cal.cll_curve(p, temperature="clean", clean=clean)
+    curve = cal.comparison.cll_curve(p, temperature="clean", clean=clean)
     for k in range(1, 4):
         alone = calibrated_by(first(p, list(range(k))), first(clean, list(range(k))))
         assert curve.mean[k - 1] == pytest.approx(alone.log_likelihood.mean(), abs=1e-8)
@@ -214,4 +215,4 @@ def test_a_curve_by_clean_rows(simulated):
         assert curve.log_likelihood[k - 1] == pytest.approx(alone.before.mean(), abs=1e-9)
     assert curve.repeats == 0
     with pytest.raises(ShapeError, match="the same 3 members"):
-        cal.cll_curve(p, temperature="clean", clean=first(clean, [0]))
+        cal.comparison.cll_curve(p, temperature="clean", clean=first(clean, [0]))

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibrant.comparison.datasets import Summary, friedman, summary, wilcoxon
+from calibrant.comparison.datasets import friedman, summary, wilcoxon
 from calibrant.comparison.paired import paired
-from calibrant.comparison.records import Equivalent
-from calibrant.comparison.result import Comparison
 from calibrant.errors import UsageError
+from calibrant.results.comparison import Comparison, DatasetsSummary, Equivalent
 
 NAMES = ("one", "two", "three")
 
@@ -182,7 +181,7 @@ def test_infinite_values_are_the_worst_and_equal_models_add_nothing(rows):
     assert math.isnan(pairs["one", "three"].low)
     assert math.isfinite(pairs["one", "two"].low)
     assert pairs["one", "two"].wins + pairs["one", "two"].losses == len(rows) - 1
-    read = Summary.from_json(json.loads(json.dumps(found.to_json(), allow_nan=False)))
+    read = DatasetsSummary.from_json(json.loads(json.dumps(found.to_json(), allow_nan=False)))
     assert {item.model: item for item in read.models}["three"].mean_value == -math.inf
 
 
@@ -201,7 +200,7 @@ def test_equivalents_are_averaged_and_censored_ones_counted(compared):
 
 def test_a_summary_is_read_back_as_it_was(found):
     text = json.dumps(found.to_json(), allow_nan=False)
-    again = Summary.from_json(json.loads(text))
+    again = DatasetsSummary.from_json(json.loads(text))
     assert again.to_json() == found.to_json()
     assert again.pairs == found.pairs
 
@@ -211,5 +210,5 @@ def test_other_scores_and_no_data_sets(compared):
         summary(compared, "brier")
     with pytest.raises(UsageError, match="no data sets"):
         summary({}, "cll")
-    with pytest.raises(UsageError, match="there is none"):
+    with pytest.raises(UsageError, match="got none"):
         summary({name: comparison(many(1, models=(name, "x" + name))["d0"]) for name in "ab"}, "cll")

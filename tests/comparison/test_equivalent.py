@@ -11,23 +11,22 @@ from scipy.special import log_softmax, softmax
 from scipy.stats import binom
 
 import calibrant as cal
-from calibrant.comparison.calibrated import calibrated
-from calibrant.comparison.curves import CurveRows
-from calibrant.comparison.equivalent import (
+from calibrant.comparison.cross_validation import CurveRows, calibrated
+from calibrant.comparison.ensemble_equivalent import (
     Model,
     crossing,
-    equivalent_curve,
     equivalents,
     mean_equivalents,
     model_of,
+    models_of,
     pool_curve,
     shared_members,
     shares_of,
 )
 from calibrant.comparison.equivalent_intervals import central, member_std, pool_std, pool_variance, replicates
-from calibrant.comparison.records import Equivalent
-from calibrant.comparison.splits import splits_of
+from calibrant.comparison.split_temperatures import splits_of
 from calibrant.errors import CalibrantError, CalibrantWarning, LabelsError, ShapeError, UsageError
+from calibrant.results.comparison import Equivalent
 
 NUMBERS = st.floats(-3, 0, allow_nan=False)
 
@@ -279,22 +278,23 @@ def small():
 
 def test_one_model_and_its_curve(small):
     pool, model = small
-    one = cal.equivalent(model, pool, draws=3, repeats=2, resamples=200, seed=4)
-    curve = cal.equivalent(model, pool, draws=3, repeats=2, resamples=200, seed=4, curve=True)
+    one = cal.comparison.equivalent(model, pool, draws=3, repeats=2, resamples=200, seed=4)
+    curve = cal.comparison.equivalent(model, pool, draws=3, repeats=2, resamples=200, seed=4, curve=True)
     assert [item.members for item in curve] == [1, 2, 3, 4, 5, 6]
     assert curve[-1].value == pytest.approx(one.value, abs=1e-9)
     splits = splits_of(150, repeats=2, seed=4)
     for k, item in enumerate(curve, start=1):
         assert item.cll == pytest.approx(calibrated(of_members(model, np.arange(k)), splits).log_likelihood.mean())
         assert 1 <= item.low <= item.high <= 8
-    inner = equivalent_curve(model, pool_curve(pool, splits, draws=3, seed=4), splits, resamples=200, seed=4)
+    by_pool = pool_curve(pool, splits, draws=3, seed=4)
+    inner = equivalents(models_of(model, splits), *by_pool, shares_of(model), resamples=200, seed=4)
     assert inner == curve
     assert Equivalent.from_json(one.to_json()) == one
 
 
 def test_plain_reference_of_the_whole(small):
     """Draws, halves, temperatures on a grid, running maximum, crossing: all by loops, of the orders that were drawn."""
-    from calibrant.comparison.curves import member_orders
+    from calibrant.comparison.cross_validation import member_orders
 
     pool, model = small
     splits = splits_of(150, repeats=2, seed=1)
@@ -314,7 +314,7 @@ def test_plain_reference_of_the_whole(small):
     orders = member_orders(8, 2, 1)
     betas = betas[::20]
     curve = [np.mean([cll(pool.scores[order[:k]]) for order in orders]) for k in range(1, 9)]
-    found = cal.equivalent(model, pool, draws=2, repeats=2, resamples=50, seed=1)
+    found = cal.comparison.equivalent(model, pool, draws=2, repeats=2, resamples=50, seed=1)
     level = cll(model.scores)
     assert found.cll == pytest.approx(level, abs=2e-3)
     expected = plain_crossing(curve, level)
@@ -332,24 +332,24 @@ def test_results_do_not_depend_on_threads(small):
         for t in (1, 3)
     )
     assert (one == two).all()
-    assert cal.equivalent(model, pool, draws=2, resamples=50, threads=1) == cal.equivalent(
+    assert cal.comparison.equivalent(model, pool, draws=2, resamples=50, threads=1) == cal.comparison.equivalent(
         model, pool, draws=2, resamples=50, threads=2
     )
 
 
 def test_one_draw_has_no_bounds(small):
-    found = cal.equivalent(small[1], small[0], draws=1, repeats=1, resamples=50)
+    found = cal.comparison.equivalent(small[1], small[0], draws=1, repeats=1, resamples=50)
     assert all(math.isnan(bound) for bound in (found.lower, found.upper))
     assert 1 <= found.low <= found.value <= found.high <= 8
 
 
 def test_a_pool_of_one(small):
     pool, model = small
-    better = cal.equivalent(model, pool.member(0), draws=1, repeats=1, resamples=50)
+    better = cal.comparison.equivalent(model, pool.member(0), draws=1, repeats=1, resamples=50)
     assert (better.value, better.censored, better.low, better.high) == (1.0, "above", 1.0, 1.0)
     assert better.high_censored
     flat = cal.Classification.from_probs(np.full((1, 150, 3), 1 / 3), pool.labels)
-    worse = cal.equivalent(flat, pool, draws=2, repeats=1, resamples=50)
+    worse = cal.comparison.equivalent(flat, pool, draws=2, repeats=1, resamples=50)
     assert (worse.value, worse.censored) == (1.0, "below")
     assert (worse.low_censored, worse.high_censored) == (True, False)
 
@@ -363,7 +363,7 @@ def test_weights_are_as_good_as_repeated_rows(small):
     index = np.repeat(np.arange(150), weights)
     kept = weights > 0
     dropped = [item[kept] for item in weighted]
-    one = cal.equivalent(weighted[1], weighted[0], draws=2, repeats=2, resamples=50)
+    one = cal.comparison.equivalent(weighted[1], weighted[0], draws=2, repeats=2, resamples=50)
     assert 1 <= one.low <= one.high <= 8
     units = np.unique(index, return_inverse=True)[1]
     splits = splits_of(len(index), repeats=2, units=units)
@@ -392,11 +392,11 @@ def test_units_by_name(small):
     pool, model = small
     index = np.arange(150) // 3
     known = replace(pool, info=replace(pool.info, columns={"unit": index}))
-    found = cal.equivalent(model, known, draws=2, repeats=2, resamples=50, units="unit")
+    found = cal.comparison.equivalent(model, known, draws=2, repeats=2, resamples=50, units="unit")
     cll = calibrated(model, splits_of(150, repeats=2, units=index)).log_likelihood.mean()
     assert found.cll == pytest.approx(cll)
     with pytest.raises(UsageError, match="column"):
-        cal.equivalent(model, pool, units="unit")
+        cal.comparison.equivalent(model, pool, units="unit")
 
 
 def test_judged_answers_have_equivalents():
@@ -405,7 +405,7 @@ def test_judged_answers_have_equivalents():
     right = rng.random(300) < 1 / (1 + np.exp(-logit))
     confidence = 1 / (1 + np.exp(-(logit + 1.5 * rng.standard_normal((16, 300)))))
     pool, model = (cal.Judged.from_confidence(part, right) for part in (confidence[:10], confidence[10:]))
-    found = cal.equivalent(model, pool, draws=4, repeats=1, resamples=200)
+    found = cal.comparison.equivalent(model, pool, draws=4, repeats=1, resamples=200)
     assert found.low <= 6 <= found.high
 
 
@@ -417,17 +417,17 @@ def test_members_of_the_pool_are_noticed(small):
     near = pool.scores.copy()
     near[:, 77] = near[:, 76]  # all but one row
     assert shared_members(cal.Classification.from_probs(near, pool.labels), pool) == 0
-    with pytest.warns(CalibrantWarning, match="2 of 2 members are in the pool pool as well"):
-        cal.equivalent(logs, pool, draws=2, repeats=1, resamples=20)
+    with pytest.warns(CalibrantWarning, match="2 of 2 members are also in the pool pool"):
+        cal.comparison.equivalent(logs, pool, draws=2, repeats=1, resamples=20)
 
 
 def test_the_pool_is_worth_its_own_number(small):
     pool = small[0]
     with pytest.warns(CalibrantWarning, match="8 of 8 members"):
-        found = cal.equivalent(pool, pool, draws=3, repeats=2, resamples=20)
+        found = cal.comparison.equivalent(pool, pool, draws=3, repeats=2, resamples=20)
     assert (found.value, found.censored) == (pytest.approx(8.0), "")
     with pytest.warns(CalibrantWarning, match="1 of 1 members"):
-        found = cal.equivalent(pool.member(2), pool.member(2), draws=3, repeats=2, resamples=20)
+        found = cal.comparison.equivalent(pool.member(2), pool.member(2), draws=3, repeats=2, resamples=20)
     assert (found.value, found.censored, found.low, found.high) == (1.0, "", 1.0, 1.0)
 
 
@@ -437,7 +437,9 @@ def test_impossible_labels_are_no_trouble(small):
     probs = np.tile(np.array([0.5, 0.5, 0.0]), (150, 1))
     labels = pool.labels.copy()
     assert (labels == 2).any()
-    found = cal.equivalent(cal.Classification.from_probs(probs, labels), pool, draws=2, repeats=1, resamples=50)
+    found = cal.comparison.equivalent(
+        cal.Classification.from_probs(probs, labels), pool, draws=2, repeats=1, resamples=50
+    )
     assert (found.value, found.censored, found.low_censored) == (1.0, "below", True)
 
 
@@ -445,7 +447,7 @@ def test_rows_that_are_no_predictions_are_refused(small):
     pool, model = small
     broken = replace(model, scores=np.where(np.arange(150)[:, None] == 7, np.nan, model.scores))
     with pytest.raises(CalibrantError, match="row 7"):
-        cal.equivalent(broken, pool, draws=2, repeats=1, resamples=20)
+        cal.comparison.equivalent(broken, pool, draws=2, repeats=1, resamples=20)
 
 
 def test_infinite_rows():
@@ -459,30 +461,34 @@ def test_infinite_rows():
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        (lambda p: p[:100], ShapeError, "as many rows"),
+        (lambda p: p[:100], ShapeError, "the same number of rows"),
         (lambda p: replace(p, labels=(p.labels + 1) % 3), LabelsError, "the same labels.*first in row 0"),
-        (lambda p: replace(p, labels=None), LabelsError, "labels are of one of them only"),
-        (lambda p: replace(p, info=replace(p.info, weights=np.ones(150))), LabelsError, "weights are of one"),
-        (lambda p: cal.Judged.from_confidence(np.full(150, 0.5), p.labels > 0), CalibrantError, "two of a kind"),
+        (lambda p: replace(p, labels=None), LabelsError, "labels for one of them only"),
+        (lambda p: replace(p, info=replace(p.info, weights=np.ones(150))), LabelsError, "weights for one of them"),
+        (
+            lambda p: cal.Judged.from_confidence(np.full(150, 0.5), p.labels > 0),
+            CalibrantError,
+            "predictions for one task",
+        ),
         (lambda p: cal.Regression.from_gaussian(np.zeros(150), np.ones(150), np.zeros(150)), CalibrantError, "classes"),
         (
             lambda p: cal.Classification.from_probs(np.full((150, 4), 0.25), p.labels),
             ShapeError,
-            "as many classes.*4 and 3",
+            "the same number of classes.*4 and 3",
         ),
     ],
 )
 def test_what_is_not_of_the_same_rows_is_refused(small, change, error, words):
     pool, model = small
     with pytest.raises(error, match=words) as caught:
-        cal.equivalent(change(model), pool)
+        cal.comparison.equivalent(change(model), pool)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("option", "value"), [("draws", 0), ("draws", 1.5), ("resamples", True), ("level", 1.0)])
 def test_options_are_checked(small, option, value):
     with pytest.raises(UsageError, match=option):
-        cal.equivalent(small[1], small[0], **{option: value})
+        cal.comparison.equivalent(small[1], small[0], **{option: value})
 
 
 # ------------------------------------------------------------------------------------------ data sets

@@ -233,7 +233,7 @@ def test_names_of_units_do_not_matter():
 
 def test_threads_and_blocks_do_not_matter(monkeypatch):
     from calibrant.kernels import jit
-    from calibrant.kernels import paired as kernels
+    from calibrant.kernels import resampling as kernels
 
     rows = rows_of(1003, models=4)
     one = paired(rows, threads=1)
@@ -244,11 +244,12 @@ def test_threads_and_blocks_do_not_matter(monkeypatch):
 
 
 def test_pairs_in_batches_are_the_same(monkeypatch):
-    from calibrant.comparison import bootstrap, flips
+    from calibrant.comparison import paired as module
+    from calibrant.comparison import sign_flip_test as flips
 
     rows = rows_of(50, models=5)
     whole = paired(rows)
-    monkeypatch.setattr(bootstrap, "TOGETHER", 3)
+    monkeypatch.setattr(module, "TOGETHER", 3)
     monkeypatch.setattr(flips, "TOGETHER", 3)
     assert paired(rows) == whole
 
@@ -329,7 +330,7 @@ def test_ties_of_accuracy_are_exact():
 
 def test_values_have_the_intervals_of_an_evaluation():
     import calibrant as cal
-    from calibrant.evaluation.evaluate import score_rows
+    from calibrant.pipeline.measure import score_rows
 
     logits, labels = RNG.standard_normal((200, 4)), RNG.integers(0, 4, 200)
     predictions = cal.Classification.from_logits(logits, labels)
@@ -452,11 +453,11 @@ X = np.zeros(4)
 @pytest.mark.parametrize(
     ("rows", "options", "said"),
     [
-        ({"nll": {"a": X, "b": np.array([0.0, np.nan, 0.0, 0.0])}}, {}, "nll of b.*row 1 has none"),
+        ({"nll": {"a": X, "b": np.array([0.0, np.nan, 0.0, 0.0])}}, {}, "nll of b.*NaN in row 1"),
         ({"nll": {"a": X, "b": np.zeros(5)}}, {}, "same rows"),
         ({"nll": {"a": np.zeros(0)}}, {}, "at least one"),
         ({}, {}, "at least one"),
-        ({"nll": {"a": np.zeros((2, 2))}}, {}, "one score a row"),
+        ({"nll": {"a": np.zeros((2, 2))}}, {}, "one score per row"),
         ({"nll": {"a": X, "b": X}}, {"weights": np.zeros(4)}, "weights"),
         ({"nll": {"a": X, "b": X}}, {"weights": -np.ones(4)}, "weights"),
         ({"nll": {"a": X, "b": X}}, {"weights": np.ones(3)}, "weights"),

@@ -7,9 +7,10 @@ import pytest
 
 import calibrant as cal
 from calibrant.comparison.pitfalls import Setup, guard
-from calibrant.comparison.rules_rows import copied_rows, is_unit
-from calibrant.predictions.marks import marks_of, read_marks
-from calibrant.recalibration.methods import recalibrator
+from calibrant.comparison.pitfalls.rows import copied_rows
+from calibrant.predictions.base import is_unit
+from calibrant.predictions.row_fingerprints import parse_fingerprints, row_fingerprints
+from calibrant.recalibration.lookup import recalibrator
 
 N = 400
 UNITS = (
@@ -74,9 +75,9 @@ def test_independent_rows_of_equal_features_are_rarely_called_copies():
 def test_a_stored_map_still_knows_its_rows(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        scaling = cal.TemperatureScaling().fit(made(1))
+        scaling = cal.recalibration.TemperatureScaling().fit(made(1))
     for suffix in ("json", "npz"):
-        back = cal.TemperatureScaling.load(scaling.save(tmp_path / f"map.{suffix}"))
+        back = cal.recalibration.TemperatureScaling.load(scaling.save(tmp_path / f"map.{suffix}"))
         assert on_fitted_rows(back.transform(made(1)))
         assert not on_fitted_rows(back.transform(made(1, start=1000)))
 
@@ -103,24 +104,24 @@ def test_shared_rows_are_found_and_others_are_not(share, method):
 def test_marks_are_of_rows_not_of_their_order_nor_of_their_precision():
     model = made(1)
     wide = cal.Classification.from_logits(model.scores.astype(np.float64), model.labels)
-    assert marks_of(model) == marks_of(model[::-1]) == marks_of(wide)
-    assert len(read_marks(marks_of(model))) == 32
-    assert marks_of(model) != marks_of(made(2))
-    assert len(read_marks(marks_of(model[:5]))) == 5
+    assert row_fingerprints(model) == row_fingerprints(model[::-1]) == row_fingerprints(wide)
+    assert len(parse_fingerprints(row_fingerprints(model))) == 32
+    assert row_fingerprints(model) != row_fingerprints(made(2))
+    assert len(parse_fingerprints(row_fingerprints(model[:5]))) == 5
 
 
 def test_rows_that_say_too_little_have_no_marks():
     coarse = np.random.default_rng(0).integers(50, 100, 300) / 100
-    assert marks_of(cal.Judged.from_confidence(coarse, coarse > 0.7)) == ""
-    assert marks_of(cal.Judged.from_confidence(coarse.astype(np.float32), coarse > 0.7)) == ""
-    assert marks_of(cal.Judged.from_confidence(coarse, coarse > 0.7, ids=np.arange(300))) != ""
+    assert row_fingerprints(cal.Judged.from_confidence(coarse, coarse > 0.7)) == ""
+    assert row_fingerprints(cal.Judged.from_confidence(coarse.astype(np.float32), coarse > 0.7)) == ""
+    assert row_fingerprints(cal.Judged.from_confidence(coarse, coarse > 0.7, ids=np.arange(300))) != ""
     few = np.random.default_rng(0).random(20)[np.arange(300) % 20]
-    assert marks_of(cal.Judged.from_confidence(few, few > 0.5)) == ""
+    assert row_fingerprints(cal.Judged.from_confidence(few, few > 0.5)) == ""
     text = [f"q{k}" for k in range(300)]
-    assert marks_of(cal.Judged.from_confidence(coarse, coarse > 0.7, ids=text)) != ""
+    assert row_fingerprints(cal.Judged.from_confidence(coarse, coarse > 0.7, ids=text)) != ""
 
 
 @pytest.mark.parametrize("bad", ["12", "z" * 12, 5, None])
 def test_marks_that_are_none_are_refused(bad):
     with pytest.raises(ValueError, match=r"."):
-        read_marks(bad)
+        parse_fingerprints(bad)

@@ -35,15 +35,15 @@ from compared_models import (
     twice,
     with_ids,
 )
+from evaluations import evaluate_with
 from scipy.special import log_softmax, ndtr
 
 import calibrant as cal
-from calibrant.comparison.flips import exact, holm
 from calibrant.comparison.pitfalls import PITFALLS, Setup, guard, guard_sets
-from calibrant.comparison.records import Pair, Ranked
-from calibrant.comparison.result import Comparison
-from calibrant.comparison.rules_scores import code_of, least_units, rows_needed, smallest_p
-from calibrant.registry import metrics
+from calibrant.comparison.pitfalls.scores import code_of, least_units, rows_needed, smallest_p
+from calibrant.comparison.sign_flip_test import exact, holm
+from calibrant.registry.lookup import metrics
+from calibrant.results.comparison import Comparison, Pair, Ranked
 
 USUAL = ("cll", "nll", "brier_ts", "brier", "accuracy")
 
@@ -333,7 +333,7 @@ NEAR_MISSES = {
     "scored-on-fitted-rows": {
         "other rows": lambda: setup({"a": fitted(other(1), made(1)), "b": made(2)}),
         "the other half": lambda: setup({"a": fitted(made(1)[:200], made(1))[200:], "b": made(2)[200:]}),
-        "cross-fitted": lambda: setup({"a": cal.cross_fit(made(1)).predictions, "b": made(2)}),
+        "cross-fitted": lambda: setup({"a": cal.recalibration.cross_fit(made(1)).predictions, "b": made(2)}),
         "clean are others": lambda: setup(clean={"a": other(1), "b": other(2)}),
         "row numbers are no ids": lambda: setup(
             {"a": made(1, ids=np.arange(N)), "b": made(2, ids=np.arange(N))},
@@ -453,7 +453,7 @@ def test_the_page_of_pitfalls_has_a_section_for_each():
 def test_the_page_names_every_other_note_of_a_comparison():
     root = Path(__file__).parents[2]
     sources = [*(root / "src/calibrant/comparison").glob("*.py"), *(root / "src/calibrant/predictions").rglob("*.py")]
-    sources += (root / "src/calibrant/evaluation").glob("compar*.py")
+    sources += (root / "src/calibrant/comparison/pitfalls").glob("*.py")
     codes = {code for path in sources for code in re.findall(r'Note\(\s*"([a-z-]+)"', path.read_text(encoding="utf-8"))}
     page = (root / "docs" / "pitfalls.md").read_text(encoding="utf-8").partition("## Other notes")[2]
     assert codes >= {"temperature-at-bound", "infinite-score", "left-out"}
@@ -483,16 +483,16 @@ def test_what_is_not_comparable_has_a_pitfall_and_the_pitfall_is_known():
 
 
 def test_curves_over_thresholds_are_those_of_an_evaluation():
-    from calibrant.comparison.rules_scores import AT_THRESHOLDS
+    from calibrant.comparison.pitfalls.scores import AT_THRESHOLDS
 
-    result = cal.evaluate(made(1), intervals=False).results[0]
+    result = evaluate_with(made(1), intervals=False).results[0]
     assert set(AT_THRESHOLDS) <= set(result.curves)
 
 
 # --------------------------------------------------------------------------------------------------- results
 @pytest.mark.parametrize(
     ("by_nll", "said"),
-    [("ab", "the order is the same here"), ("ba", "2 of 2 models change place, and a is the best, not b")],
+    [("ab", "the ranking by cll is the same here"), ("ba", "2 of 2 models change place, and a is the best, not b")],
 )
 def test_ranks_by_nll_are_held_against_those_by_cll(by_nll, said):
     comparison = compared(0.05, 0.001, ranks={"nll": ranked(*by_nll), "cll": ranked("a", "b")})
@@ -521,27 +521,28 @@ def small(comparison, **given):
 
 def test_the_note_of_a_small_set_says_how_many_rows():
     said = small(compared(0.005, 0.6, detectable=0.05))
-    assert "on 1000 rows: about 100000 rows would be needed; do not call" in said
-    assert "no difference was seen at all" in small(compared(0.0, 1.0))
+    assert "on 1000 rows: about 100,000 rows are needed; do not call" in said
+    assert "no difference was observed" in small(compared(0.0, 1.0))
     assert "no difference" not in small(compared(1e-9, 1.0, detectable=math.inf))
 
 
 @pytest.mark.parametrize(("n", "detectable"), [(1249, 0.010001), (1249, 0.0099), (999, 0.0100001), (123456, 0.01001)])
 def test_more_rows_are_needed_than_there_are(n, detectable):
     said = small(compared(0.01, 0.06, detectable=detectable, n=n))
-    number = re.search(r"about (\d+) rows", said)
-    assert int(number[1]) > n if number else "somewhat more rows" in said
+    number = re.search(r"about ([\d,]+) rows", said)
+    assert int(number[1].replace(",", "")) > n if number else "slightly more rows" in said
 
 
 @pytest.mark.parametrize(
     ("comparison", "said"),
     [
-        (many(18, 10), "10 units allow p ≥ 0.0020, and 0.30 after correction for 153 pairs: no pair can be told; name "
-         "a baseline (17 pairs), compare fewer models, or take at least 13 units"),
-        (many(18, 9), "153 pairs: no pair can be told; compare fewer models, or take at least 13 units"),
-        (many(18, 9, "m0"), "for 17 pairs: no pair can be told; compare fewer models, or take at least 10 units"),
-        (many(2, 5), "5 units allow p ≥ 0.0625: no pair can be told; take at least 6 units"),
-        (many(2, 1), "one unit allows p ≥ 1.00: no pair can be told; take at least 6 units"),
+        (many(18, 10), "10 units allow p ≥ 0.0020, and 0.30 after correction for 153 pairs: no pair can be "
+         "significant; name a baseline (17 pairs), compare fewer models, or collect at least 13 units"),
+        (many(18, 9), "153 pairs: no pair can be significant; compare fewer models, or collect at least 13 units"),
+        (many(18, 9, "m0"), "for 17 pairs: no pair can be significant; compare fewer models, "
+         "or collect at least 10 units"),
+        (many(2, 5), "5 units allow p ≥ 0.0625: no pair can be significant; collect at least 6 units"),
+        (many(2, 1), "one unit allows p ≥ 1.00: no pair can be significant; collect at least 6 units"),
     ],
 )  # fmt: skip
 def test_the_note_of_few_units_says_what_would_do(comparison, said):

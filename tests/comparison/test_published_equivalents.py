@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from calibrant.comparison.equivalent import crossing
+from calibrant.comparison.ensemble_equivalent import crossing
 
 KNOTS = np.array([1, 5, 10, 50])
 HALF = 0.0005

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant.comparison.splits import splits_of
+from calibrant.comparison.split_temperatures import splits_of
 from calibrant.errors import UsageError
 
 

@@ -1,4 +1,4 @@
-"""Every reference of the package names a work that the bibliography knows: a newcomer that does not is found here."""
+"""Every reference in the package and the docs names works of references.bib, and every work there is cited."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.bibliography import WORKS, cited, unknown
-from calibrant.comparison.facts import FACTS
+from calibrant.bibliography import cited_works, unknown_citations, works
 from calibrant.comparison.pitfalls import PITFALLS
-from calibrant.evaluation import references
-from calibrant.evaluation.curves.choosing import curves_of
-from calibrant.recalibration.conformal.methods import METHODS as CONFORMAL
-from calibrant.recalibration.methods import METHODS, method_class
-from calibrant.registry import metrics
+from calibrant.conformal.lookup import METHODS as CONFORMAL
+from calibrant.pipeline.curves.selection import curves_of
+from calibrant.recalibration.lookup import METHODS, method_class
+from calibrant.registry.comparison_scores import COMPARISON_SCORES
+from calibrant.registry.lookup import metrics
+from calibrant.render import references
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(cal.__file__).parent
@@ -27,110 +27,119 @@ FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path.parent.name != "b
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 UNSOURCED = {"none"}
-"""The recalibration that does nothing."""
+"""The recalibration that changes nothing."""
 
 
-def name_of(path: Path) -> str:
-    """The module of a file."""
+def module_name(path: Path) -> str:
     parts = path.relative_to(SOURCE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def of_notes() -> Iterator[tuple[str, str]]:
-    """References of notes as they stand in the source: texts, and names of texts; those of pitfalls are in a table."""
+def note_references() -> Iterator[tuple[str, str]]:
+    """References of `Note(...)` calls in the source: literals or named constants; those of pitfalls are in a table."""
     for path, tree in TREES.items():
         for call in ast.walk(tree):
             if not (isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Note"):
                 continue
-            given = [*call.args[2:3], *(word.value for word in call.keywords if word.arg == "reference")]
-            for value in given:
+            values = [*call.args[2:3], *(word.value for word in call.keywords if word.arg == "reference")]
+            for value in values:
                 where = f"{path.name}:{value.lineno}"
                 if isinstance(value, ast.Constant):
                     yield where, value.value
                 elif isinstance(value, ast.Name):
-                    yield where, getattr(import_module(name_of(path)), value.id)
+                    yield where, getattr(import_module(module_name(path)), value.id)
                 else:
-                    assert ast.unparse(value) == "PITFALLS[code].reference", f"{where}: a reference that is not seen"
+                    assert ast.unparse(value) == "PITFALLS[code].reference", (
+                        f"{where}: expected a literal or a constant as reference"
+                    )
 
 
-def of_modules() -> Iterator[tuple[str, str]]:
-    """What docstrings say behind "Reference:"; formats of files have an address there."""
+def docstring_references() -> Iterator[tuple[str, str]]:
+    """Text after "Reference:" in module docstrings, except web addresses of file formats."""
     for path, tree in TREES.items():
-        for said in re.findall(r"References?: (.*)", ast.get_docstring(tree) or "", re.DOTALL):
-            if ".org/" not in said:
-                yield path.relative_to(SOURCE).as_posix(), said
+        for text in re.findall(r"References?: (.*)", ast.get_docstring(tree) or "", re.DOTALL):
+            if ".org/" not in text:
+                yield path.relative_to(SOURCE).as_posix(), text
 
 
-def constants() -> Iterator[tuple[str, str]]:
-    """What modules keep as REFERENCE, and the tables by what was used in an evaluation."""
+def constant_references() -> Iterator[tuple[str, str]]:
+    """Module constants named REFERENCE, and the constants and tables of `references`."""
     for path, tree in TREES.items():
         names = [
             getattr(target, "id", "") for node in tree.body if isinstance(node, ast.Assign) for target in node.targets
         ]
         if "REFERENCE" in names:
-            yield f"{path.name} REFERENCE", import_module(name_of(path)).REFERENCE
+            yield f"{path.name} REFERENCE", import_module(module_name(path)).REFERENCE
     tables = {"interval": references.INTERVALS, "curve": references.CURVES}
     yield from ((f"{kind} {name}", text) for kind, table in tables.items() for name, text in table.items() if text)
-    single = {name: text for name, text in vars(references).items() if name.isupper() and isinstance(text, str)}
+    single = {
+        name: text
+        for name, text in vars(references).items()
+        if name.isupper() and isinstance(text, str) and " " in text
+    }
     yield from ((f"used {name}", text) for name, text in single.items())
 
 
-def collected() -> dict[str, str]:
-    """Every reference, by what it is the reference of."""
+def collect_references() -> dict[str, str]:
     out = {f"metric {name}": metric.reference for name, metric in metrics().items()}
-    out |= {f"score {name}": fact.reference for name, fact in FACTS.items()}
+    out |= {f"score {name}": fact.reference for name, fact in COMPARISON_SCORES.items()}
     out |= {f"pitfall {code}": pitfall.reference for code, pitfall in PITFALLS.items()}
     out |= {f"recalibration {name}": method_class(name).reference for name in METHODS if name not in UNSOURCED}
     out |= {f"conformal {name}": method.reference for name, (method, _) in CONFORMAL.items()}
-    out |= {f"note {where}": text for where, text in of_notes()}
-    out |= {f"docstring {where}": text for where, text in of_modules()}
-    return out | dict(constants())
+    out |= {f"note {where}": text for where, text in note_references()}
+    out |= {f"docstring {where}": text for where, text in docstring_references()}
+    return out | dict(constant_references())
 
 
-REFERENCES = collected()
+REFERENCES = collect_references()
+"""By source: "metric ece", "docstring calibration/binning.py"."""
 
 
-def test_references_are_found_where_there_are_some():
+def test_all_kinds_of_references_are_collected():
     kinds = ("metric", "score", "pitfall", "recalibration", "conformal", "note", "docstring", "interval", "curve")
     counts = {kind: sum(key.startswith(kind) for key in REFERENCES) for kind in (*kinds, "used")}
     assert all(counts.values()), counts
-    assert {"gains.py REFERENCE", "flips.py REFERENCE", "docstring evaluation/curves/corp.py"} <= set(REFERENCES)
+    assert {
+        "improvement.py REFERENCE",
+        "rank_flips.py REFERENCE",
+        "docstring pipeline/curves/reliability.py",
+    } <= set(REFERENCES)
     assert len(REFERENCES) > 180
 
 
-@pytest.mark.parametrize("of", REFERENCES)
-def test_every_reference_names_works_that_are_known(of):
-    assert unknown([REFERENCES[of]]) == ()
-    assert cited([REFERENCES[of]]), "no work is named: write surnames and year, as in Gneiting & Raftery (2007)"
+@pytest.mark.parametrize("source", REFERENCES)
+def test_every_reference_names_known_works(source):
+    assert unknown_citations([REFERENCES[source]]) == ()
+    assert cited_works([REFERENCES[source]]), "cites no work: write surnames and year, as in Gneiting & Raftery (2007)"
 
 
-def test_whatever_the_source_and_the_pages_cite_is_known():
+def test_source_and_docs_cite_only_known_works():
     texts = {path: [*strings(path)] for path in FILES} | {path: paragraphs(path) for path in PAGES}
-    found = {path.name: unknown(said) for path, said in texts.items()}
-    assert {name: lacking for name, lacking in found.items() if lacking} == {}
+    missing = {path.name: unknown_citations(text) for path, text in texts.items()}
+    assert {name: citations for name, citations in missing.items() if citations} == {}
 
 
-def test_no_work_stands_here_that_nothing_cites():
-    found = cited(
+def test_every_work_is_cited_somewhere():
+    cited = cited_works(
         [text for path in FILES for text in strings(path)] + [text for page in PAGES for text in paragraphs(page)]
     )
-    assert sorted(work.key for work in set(WORKS) - set(found)) == []
+    assert sorted(work.key for work in set(works()) - set(cited)) == []
 
 
 def strings(path: Path) -> Iterator[str]:
-    """Every text of a module, docstrings among them."""
+    """All string literals of a module, including docstrings."""
     for node in ast.walk(TREES[path]):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 
 
 def paragraphs(path: Path) -> list[str]:
-    """Paragraphs and items of lists of a page, each a text."""
+    """Paragraphs and list items of a page."""
     return re.split(r"\n\s*\n|\n(?=- )", path.read_text(encoding="utf-8"))
 
 
-# ------------------------------------------------------------------------------- tables by what was used
-def test_every_curve_has_a_reference_or_is_known_to_need_none():
+# ------------------------------------------------------------------------------- tables of `references`
+def test_every_curve_is_in_the_reference_table():
     labels = np.array([0, 1])
     classes = cal.Classification.from_logits(np.zeros((2, 2, 2)), labels)
     numbers = np.zeros(2)
@@ -145,10 +154,13 @@ def test_every_curve_has_a_reference_or_is_known_to_need_none():
     assert names | {"mix", "functions"} == set(references.CURVES)
 
 
-def test_every_method_of_intervals_has_a_reference_or_is_known_to_need_none():
+def test_every_interval_method_is_in_the_reference_table():
     calls = [node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    made = [call for call in calls if getattr(call.func, "id", "") == "Interval"]
+    intervals = [call for call in calls if getattr(call.func, "id", "") in ("Interval", "_logit")]
     names = {
-        arg.value for call in made for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+        arg.value
+        for call in intervals
+        for arg in call.args
+        if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
     }
     assert names == set(references.INTERVALS)

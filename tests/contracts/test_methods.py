@@ -1,6 +1,6 @@
 """What every method that produces uncertainty must do: one that is listed is tried by these tests and cannot escape.
 
-Small settings of each stand in tests/methods/every.py.
+Small settings of each stand in tests/methods/small_methods.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-from methods.every import (  # noqa: E402
+from methods.small_methods import (  # noqa: E402
     ALIKE,
     HIDDEN,
     SMALL,
@@ -29,10 +29,11 @@ from methods.every import (  # noqa: E402
 from torch import nn  # noqa: E402
 from training.cases import Normalised, same_bits, table  # noqa: E402
 
-from calibrant.bibliography import cited, unknown  # noqa: E402
+from calibrant.bibliography import cited_works, unknown_citations  # noqa: E402
 from calibrant.errors import CalibrantError, ShapeError, TrainingError, UsageError, ValuesError  # noqa: E402
 from calibrant.methods import Cell, Task, fit_together, load  # noqa: E402
-from calibrant.methods.kinds import KINDS, METHODS  # noqa: E402
+from calibrant.methods.base import STORED_NAMES  # noqa: E402
+from calibrant.methods.registry import KINDS, METHODS  # noqa: E402
 from calibrant.predictions import Classification, Regression  # noqa: E402
 
 
@@ -57,7 +58,7 @@ def usual(name):
 
 # --------------------------------------------------------------------------------------------------- facts
 def test_every_method_is_tried():
-    assert set(SMALL) == set(METHODS), "give new methods small settings in SMALL of tests/methods/every.py"
+    assert set(SMALL) == set(METHODS), "give new methods small settings in SMALL of tests/methods/small_methods.py"
     assert set(METHODS) >= (WITHOUT_NETWORK | ALIKE)
 
 
@@ -67,8 +68,8 @@ def test_facts(name):
     assert method.__doc__
     assert len(method.__doc__.split()) > 5
     assert method.reference
-    assert cited([method.reference])
-    assert not unknown([method.reference])
+    assert cited_works([method.reference])
+    assert not unknown_citations([method.reference])
     assert set(method.tasks) <= set(TASKS)
     assert method.tasks
 
@@ -76,7 +77,7 @@ def test_facts(name):
 def test_settings_are_stored_and_tell_methods_apart(name):
     method = method_of(name)
     told = json.loads(json.dumps(method.settings()))
-    assert set(told) == {field.name for field in fields(method)}
+    assert set(told) == {STORED_NAMES.get(field.name, field.name) for field in fields(method)}
     assert method == method_of(name)
     assert hash(method) == hash(method_of(name))
 
@@ -102,7 +103,7 @@ def test_predictions(case):
 def test_without_a_number_all_members_predict(case):
     made = fitted(*case)
     found = made.predict(task_of(case[1]).x[:2])
-    assert found.members == (made.most or 50)
+    assert found.members == (made.max_members or 50)
 
 
 def test_networks_learn_something(name, usual):
@@ -231,7 +232,12 @@ def test_files(case, tmp_path):
     assert KINDS[made.kind] is type(made) is type(back)
     assert same_bits(made, back)
     assert back.about == made.about
-    assert (back.seed, back.most, back.likelihood, back.recipe) == (made.seed, made.most, made.likelihood, made.recipe)
+    assert (back.seed, back.max_members, back.likelihood, back.recipe) == (
+        made.seed,
+        made.max_members,
+        made.likelihood,
+        made.recipe,
+    )
     assert repr(back) == repr(made)
     np.testing.assert_array_equal(values(made.predict(x, members_of(made))), values(back.predict(x, members_of(made))))
 
@@ -256,7 +262,7 @@ def test_costs_are_measured(case):
     assert cost.further == (last if made.shares_features else one)
     assert cost.compute(10) == cost.first + 9 * cost.further
     assert cost.network == sum((a + 1) * b for a, b in dense)
-    assert cost.stored == sum(value.numel() for value in made.kept()[0].values())
+    assert cost.stored == sum(value.numel() for value in made.state_dict()[0].values())
     assert cost.seconds > 0.0
     assert cost.training > 0.0
     assert cost.examples == (40 if name in WITHOUT_NETWORK else 4 * 40 * method_of(name).networks)
@@ -265,9 +271,9 @@ def test_costs_are_measured(case):
 def test_costs_are_as_ovadia_has_them():
     """Ovadia et al. (2019), table S1: storage m, m, m and mk; compute mk, and m + d(k − 1) for the last layer."""
     cost = {name: fitted(name, "categorical").about.cost for name in SMALL if "categorical" in METHODS[name].tasks}
-    scales = 4 + 4 + 1 + 1
+    standardisation = 4 + 4 + 1 + 1
     plain = cost["vanilla"]
-    assert plain.stored == plain.network + scales
+    assert plain.stored == plain.network + standardisation
     assert plain.storage == pytest.approx(1.0, abs=0.02)
     for name in ("mc_dropout", "last_layer_dropout"):
         assert cost[name].stored == plain.stored
@@ -295,7 +301,7 @@ def test_history_is_told(case):
 @pytest.mark.parametrize("members", [0, -1, 1.5, "2", "more"])
 def test_odd_numbers_of_members_are_refused(name, usual, members):
     made = fitted(name, usual)
-    members = made.most + 1 if members == "more" and made.most else members
+    members = made.max_members + 1 if members == "more" and made.max_members else members
     with pytest.raises(UsageError, match="members") as caught:
         made.predict(task_of(usual).x, members)
     assert str(caught.value).isprintable()
@@ -303,7 +309,7 @@ def test_odd_numbers_of_members_are_refused(name, usual, members):
 
 def test_members_that_are_not_there_are_refused(name, usual):
     made = fitted(name, usual)
-    for k in (-1, made.most) if made.most else (-1,):
+    for k in (-1, made.max_members) if made.max_members else (-1,):
         with pytest.raises(UsageError, match="member") as caught:
             made.member(k)
         assert str(caught.value).isprintable()

@@ -9,12 +9,13 @@ from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
+from evaluations import evaluate_with
 
 import calibrant as cal
 from calibrant.kernels.records import take
 from calibrant.kernels.rows import rows_of
-from calibrant.registry import parse
 from calibrant.registry.estimate import Settings
+from calibrant.registry.lookup import parse
 
 METRICS = cal.metrics()
 SETTINGS = Settings(resamples=40)
@@ -93,16 +94,16 @@ def cases(name, weighted=False):
     """The spec of a metric and the examples that it applies to."""
     metric = METRICS[name]
     spec = spec_of(name)
-    found = [p for p in EXAMPLES[weighted] if metric.lacks(spec, p) is None]
+    found = [p for p in EXAMPLES[weighted] if metric.unsupported_reason(spec, p) is None]
     if not found and weighted:  # one without a weighted form says so
-        assert any("weighted form" in metric.lacks(spec, p) for p in EXAMPLES[True])
+        assert any("weighted form" in str(metric.unsupported_reason(spec, p)) for p in EXAMPLES[True])
         return spec, []
     assert found, f"no example can give {name}: add one to `examples`"
     return spec, found
 
 
 def estimate(predictions, spec, **settings):
-    return cal.evaluate(predictions, [spec.text], resamples=40, **settings)[spec.text]
+    return evaluate_with(predictions, [spec.text], resamples=40, **settings)[spec.text]
 
 
 def same(a, b):
@@ -162,7 +163,7 @@ def test_float32_agrees_with_float64(name, weighted):
         return
     for kind, members in [("gaussian", 3), ("samples", 1)]:
         narrow = regression(kind, weighted, members, np.float32)
-        if spec.metric.lacks(spec, narrow) is None:
+        if spec.metric.unsupported_reason(spec, narrow) is None:
             tried += 1
             wide = narrow
             for key in ("y", "mean", "std", "samples"):
@@ -178,7 +179,7 @@ def test_float32_agrees_with_float64(name, weighted):
         narrow, wide = (
             cal.Classification.build(kind, x.astype(dtype), labels, weights=w) for dtype in (np.float32, np.float64)
         )
-        if spec.metric.lacks(spec, narrow) is None:
+        if spec.metric.unsupported_reason(spec, narrow) is None:
             tried += 1
             a, b = (cal.measure(p, [spec.text])[spec.text] for p in (narrow, wide))
             assert a == pytest.approx(b, abs=2e-6, rel=2e-6)
@@ -204,7 +205,7 @@ def test_value_does_not_depend_on_its_company(name, weighted):
     """Alone, without intervals, and among all others."""
     spec, found = cases(name, weighted)
     for predictions in found:
-        company = [other for other in METRICS if METRICS[other].lacks(parse(other), predictions) is None]
+        company = [other for other in METRICS if METRICS[other].unsupported_reason(parse(other), predictions) is None]
         alone = cal.measure(predictions, [spec.text])[spec.text]
         among = cal.measure(predictions, [spec.text, *company])[spec.text]
         assert estimate(predictions, spec).value == pytest.approx(alone, abs=1e-12)
@@ -217,7 +218,7 @@ def test_merging_parts_equals_adding_all_rows(name, weighted):
     spec, found = cases(name, weighted)
     for predictions in found:
         cut = N // 3
-        wanted = spec.metric.wanted(spec, predictions)
+        wanted = spec.metric.required_columns(spec, predictions)
         whole = rows_of(predictions, wanted)
         parts = [take(whole, np.arange(cut)), take(whole, np.arange(cut, N))]
         if any(table.ndim > 1 for table in whole.extras.values()):  # tables of sums are of all rows of a pass
@@ -242,12 +243,13 @@ def test_labels_that_are_missing_are_a_reason_not_a_fault(name):
         unlabelled = replace(found[0], y=None)
     elif found[0].task == "detection":
         return  # where a row is from is what a detection is made of
-    reason = METRICS[name].lacks(spec, unlabelled)
+    reason = METRICS[name].unsupported_reason(spec, unlabelled)
     if reason is None:
         assert math.isfinite(cal.measure(unlabelled, [spec.text])[spec.text])
     else:
-        assert reason.startswith("it needs ")
-        with pytest.raises(cal.CalibrantError, match=reason):
+        assert reason.text.startswith("it needs ")
+        assert reason.code.startswith("needs_")
+        with pytest.raises(cal.CalibrantError, match=reason.text):
             cal.measure(unlabelled, [spec.text])
 
 
@@ -277,4 +279,4 @@ def test_threads_and_blocks_together_change_no_bit():
     whole = cal.evaluate(predictions, specs, resamples=20, threads=1)
     for blocks, threads in ((3, 2), (7, 1), (7, 2)):
         rows = math.ceil((1 << 18) / blocks)
-        assert cal.evaluate(predictions, specs, resamples=20, threads=threads, block_rows=rows) == whole
+        assert evaluate_with(predictions, specs, resamples=20, threads=threads, block_rows=rows) == whole

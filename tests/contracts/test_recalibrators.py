@@ -11,10 +11,10 @@ from scipy.special import log_softmax, softmax
 
 import calibrant as cal
 from calibrant.errors import CalibrantError, CalibrantWarning, ShapeError, UsageError
-from calibrant.predictions.classification import two_classes
+from calibrant.predictions.classification import two_class_scores
 from calibrant.recalibration import load, methods_for, recalibrator
 from calibrant.recalibration.class_rows import ClassRecalibrator
-from calibrant.recalibration.methods import METHODS, method_class
+from calibrant.recalibration.lookup import METHODS, method_class
 
 N, CLASSES = 600, 4
 NETWORKS = {"diag", "op", "order_invariant"}
@@ -63,7 +63,7 @@ def probs(predictions) -> np.ndarray:
             return np.stack([predictions.mean, predictions.std])
         return predictions.quantiles if predictions.quantiles is not None else predictions.samples
     if predictions.scores.shape[2] == 1:
-        predictions = replace(predictions, scores=two_classes(predictions.scores[:, :, 0], predictions.kind))
+        predictions = replace(predictions, scores=two_class_scores(predictions.scores[:, :, 0], predictions.kind))
     if predictions.kind == "probs":
         return predictions.scores / predictions.scores.sum(axis=2, keepdims=True)
     return softmax(predictions.scores.astype(np.float64), axis=2)
@@ -116,6 +116,31 @@ def test_facts(name, usual):
     assert made.converged
 
 
+def test_repr_is_one_line_with_settings_and_parameters(name, usual):
+    """Unfitted: the settings; fitted: the parameters and the number of rows too, long vectors abbreviated."""
+    unfitted = method_class(name)()
+    settings = {key: value for key, value in unfitted.options().items() if (key, value) != ("members", "average")}
+    class_name = type(unfitted).__name__
+    assert repr(unfitted) == f"{class_name}({', '.join(f'{key}={value!r}' for key, value in settings.items())})"
+    made = fitted(name, usual)
+    text = repr(made)
+    assert text.startswith(repr(unfitted) + ": ")
+    assert text.endswith(f"fitted on {usual.n} rows")
+    assert all(f"{key}=" in text for key in made.parameters()[0])
+    assert "\n" not in text
+    assert len(text) < 500
+    if name == "temperature":
+        assert text == f"TemperatureScaling(): temperature={made.temperature:.4g}, fitted on {usual.n} rows"
+
+
+def test_repr_of_members_lists_their_parameters(class_name):
+    text = repr(fitted(class_name, classes(members=3, n=300), **({} if class_name == "none" else {"members": "each"})))
+    assert "\n" not in text
+    if class_name == "temperature":
+        assert text.startswith("TemperatureScaling(members='each'): temperature=[")
+        assert text.count(",") == 3
+
+
 def test_what_is_asked_before_a_fit_is_refused(name, usual):
     made = method_class(name)()
     for ask in (lambda: made.injective, lambda: made.n_parameters, lambda: made.transform(usual)):
@@ -141,7 +166,7 @@ def test_held_out_rows_gain(moving):
 @pytest.mark.parametrize("members", ["average", "each"])
 def test_the_predicted_class_stays_where_that_is_promised(class_name, members):
     train, test = classes(members=3), classes(members=3, n=3000, seed=5)
-    known = next(o for o in method_class(class_name).options_known() if o.name == "members")
+    known = next(o for o in method_class(class_name).declared_options() if o.name == "members")
     if members not in known.choices:
         with pytest.raises(UsageError, match=f"{class_name}.*members"):
             method_class(class_name)(members=members)
@@ -149,8 +174,8 @@ def test_the_predicted_class_stays_where_that_is_promised(class_name, members):
     made = fitted(class_name, train, members=members)
     before = test.average() if made.members == "average" and class_name != "none" else test
     after = made.transform(test)
-    assert made.accuracy_preserving in (False, len(made.found.maps) == 1)  # the class of an average may change
-    if all(each.keeps_order for each in made.found.maps):
+    assert made.accuracy_preserving in (False, len(made.maps) == 1)  # the class of an average may change
+    if all(each.keeps_order for each in made.maps):
         np.testing.assert_array_equal(probs(after).argmax(axis=2), probs(before).argmax(axis=2))
     assert after.members == before.members
 

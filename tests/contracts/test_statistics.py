@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import registry
-from calibrant.checks.own import OWN
+from calibrant.checks.label_statistics import OWN
 from calibrant.checks.statistics import statistics_of
+from calibrant.registry import lookup
 from calibrant.registry.metric import Spec
 
 RNG = np.random.default_rng(0)
@@ -27,10 +27,10 @@ INPUTS = {
 
 def _specs():
     for name, predictions in INPUTS.items():
-        for metric in registry.metrics().values():
+        for metric in lookup.metrics().values():
             spec = Spec.make(metric, **({"k": 2} if any(o.name == "k" for o in metric.options) else {}))
             looks = metric.needs & {"labels", "hard_labels"} and predictions.task in metric.tasks
-            if looks and metric.lacks(spec, predictions) is None:
+            if looks and metric.unsupported_reason(spec, predictions) is None:
                 yield pytest.param(name, spec.text, id=f"{name}-{spec.text}")
 
 
@@ -50,7 +50,7 @@ def test_every_metric_that_looks_at_labels_can_be_checked(name, spec, members):
 def test_every_statistic_of_labels_agrees_with_its_function(own):
     p = INPUTS["classes" if "classification" in OWN[own].tasks else "gaussian"]
     for statistic in statistics_of(own, p):
-        by_hand = cal.Statistic(statistic.function, "by hand", vectorised=True)
+        by_hand = cal.checks.Statistic(statistic.function, "by hand", vectorised=True)
         found = cal.check(p, [own, by_hand], draws=30)
         theirs, ours = found.results[0].checks["by hand"], found.results[0].checks[statistic.key]
         for name in ("observed", "p_value", "mid_p", "mean", "sd", "q05", "q95"):

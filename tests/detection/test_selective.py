@@ -1,4 +1,4 @@
-"""Risk and coverage: plain loops over orders, integrals by quadrature, the best order, and what resampling draws."""
+"""Risk and coverage: plain loops over orders, integrals by quadrature, and the best order."""
 
 import math
 from itertools import pairwise, permutations
@@ -9,19 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma
 
-from calibrant.detection.selective import (
-    Areas,
-    aac,
-    aurc,
-    e_aurc,
-    rejection_curve,
-    selective_areas,
-    selective_replicates,
-)
+from calibrant.detection.selective import Areas, aac, aurc, e_aurc, rejection_curve, selective_areas
 from calibrant.kernels.loops.detection import harmonic_step
-from calibrant.kernels.loops.resampling import POISSON_WORDS
-from calibrant.kernels.philox import words
-from calibrant.kernels.resampling import SELECTIVE
 
 CLOSE = 1e-12
 
@@ -160,34 +149,15 @@ def test_bounds_and_rising_functions(given_rows):
 
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("with_units", [False, True])
-def test_order_of_rows_and_threads_change_no_bit(soft, weighted, with_units):
+def test_order_of_rows_changes_no_bit(soft, weighted):
     u, e = problem(301, 2, 1, soft)
     w = np.round(np.random.default_rng(0).exponential(size=301), 1) if weighted else None
-    units = np.arange(301) // 7 if with_units else None
-    whole, drawn = selective_areas(u, e, w), selective_replicates(u, e, w, units, replicates=9, seed=3)
-    curve = rejection_curve(u, e, w)[1]
+    whole, curve = selective_areas(u, e, w), rejection_curve(u, e, w)[1]
     for seed in range(3):
         p = np.random.default_rng(seed).permutation(301)
-        one, number = None if w is None else w[p], None if units is None else units[p]
+        one = None if w is None else w[p]
         assert selective_areas(u[p], e[p], one) == whole
         np.testing.assert_array_equal(rejection_curve(u[p], e[p], one)[1], curve)
-        again = selective_replicates(u[p], e[p], one, number, replicates=9, seed=3, threads=1 + seed)
-        np.testing.assert_array_equal(again, drawn)
-
-
-@pytest.mark.parametrize("with_units", [False, True])
-@pytest.mark.parametrize("soft", [False, True])
-def test_replicates_are_values_of_the_rows_drawn(with_units, soft):
-    u, e = problem(157, 4, 1, soft)
-    order = np.lexsort((e, u))
-    units = np.arange(157) % 40 if with_units else None
-    got = selective_replicates(u, e, None, units, replicates=5, seed=11)
-    for r in range(5):
-        counts = (words(11, SELECTIVE, r, 40 if with_units else 157)[:, None] >= POISSON_WORDS).sum(1)
-        counts = counts[units[order]] if with_units else counts
-        expected = selective_areas(np.repeat(u[order], counts), np.repeat(e[order], counts))
-        assert got[r] == pytest.approx(expected, abs=CLOSE)
 
 
 # ------------------------------------------------------------------------------------------ degenerate
@@ -222,4 +192,3 @@ def test_without_weight_it_is_undefined(w):
     u, e = np.arange(float(n)), np.ones(n)
     assert all(math.isnan(x) for x in selective_areas(u, e, w))
     assert np.isnan(rejection_curve(u, e, w)[1]).all()
-    assert np.isnan(selective_replicates(u, e, w, None, replicates=2, seed=0)).all()

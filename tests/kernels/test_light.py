@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from calibrant.calibration.binned import BinSums
-from calibrant.calibration.binning import equal_width
+from calibrant.calibration.binning import BinSums, equal_width
+from calibrant.kernels.exact import UnitTable
 from calibrant.kernels.rows import HITS_ONLY, rows_of
-from calibrant.kernels.tables import UnitTable
 from calibrant.predictions import Classification, Judged
 
 LIGHT, FULL = ("classwise_light", 15), ("classwise", 15)

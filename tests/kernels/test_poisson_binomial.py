@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from calibrant.checks.poisson_binomial import pmf, share_law
+from calibrant.checks.distributions import pmf, share_law
 from calibrant.kernels.poisson_binomial import laws_of_runs
 
 

@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp, ndtr, ndtri
 from scipy.stats import norm
 
-from calibrant.kernels.loops import quantiles as quantile_loops
-from calibrant.kernels.loops import regression as loops
+from calibrant.kernels.loops.regression import quantiles as quantile_loops
+from calibrant.kernels.loops.regression import scores as loops
 from calibrant.kernels.regression import gaussian_scores, mixture_quantiles, sample_scores
 
 NAMES = ("nll", "crps", "pit")

@@ -6,7 +6,7 @@ import pytest
 from calibrant.kernels.jit import kernel
 from calibrant.kernels.loops.vectors import LANES, add_steps, sum_in_order
 from calibrant.kernels.philox import words
-from calibrant.kernels.replicates import Drawn, Lanes, add_hits, draw, thresholds, units_of
+from calibrant.kernels.replicates.labels import Drawn, Lanes, add_hits, draw, thresholds, units_of
 
 RNG = np.random.default_rng(0)
 

@@ -173,7 +173,7 @@ def test_the_pass_itself_finds_what_are_no_probabilities(classes, members):
         rows_of(negative)
     too_much = Classification.from_probs(scores.copy(), labels)
     too_much.scores[-1, 41] *= 1.01
-    with pytest.raises(ValuesError, match=r"row 41 sum to 1\.01"):
+    with pytest.raises(ValuesError, match=r"a sum of 1\.01 in row 41"):
         rows_of(too_much)
     logs = Classification.from_log_probs(np.log(scores), labels)
     logs.scores[0, 42] += 0.1
@@ -240,4 +240,4 @@ def test_entries_at_the_threshold_are_left_out(threshold):
     p = np.array([[threshold, 1.0 - threshold]])
     key = ("above", threshold)
     rows = rows_of(Classification.from_probs(p, np.array([1])), frozenset({key}))
-    np.testing.assert_array_equal(rows.extras[key], [[1.0, 1.0 - threshold, 1.0]])
+    np.testing.assert_array_equal(rows.extras[key], [[1.0, 1.0 - threshold, 1.0, 0.0]])

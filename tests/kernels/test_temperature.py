@@ -5,7 +5,7 @@ import pytest
 from scipy.special import logsumexp
 
 from calibrant.kernels import jit
-from calibrant.kernels.temperature import log_likelihoods, mixture_sums
+from calibrant.kernels.temperature_sums import log_likelihoods, mixture_sums
 
 SHAPES = [(1, 1, 2), (3, 70, 2), (2, 300, 10), (2, 5, 47), (2, 5, 48), (3, 40, 130)]
 

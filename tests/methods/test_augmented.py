@@ -51,11 +51,11 @@ def test_a_seed_of_its_own(ensemble):
     assert not np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("below", [MCDropout(QUICK, rate=0.3), LastLayerDropout(QUICK, rate=0.3)])
+@pytest.mark.parametrize("below", [MCDropout(QUICK, p=0.3), LastLayerDropout(QUICK, p=0.3)])
 def test_over_dropout_masks_and_variations_both_differ(below):
     base = below.fit(images(), NETWORK)
     made = augmented(base, VARY)
-    assert made.most is None
+    assert made.max_members is None
     for k in (0, 3):
         assert all(torch.equal(value, base.tensors(k)[name]) for name, value in made.tensors(k).items())
     x = images().x

@@ -14,14 +14,14 @@ from training.cases import QUICK, SMALL, Dropping, images, runs_of, stacked, tab
 from calibrant.errors import UsageError  # noqa: E402
 from calibrant.methods import Cell, DeepEnsemble, LastLayerDropout, MCDropout, Vanilla, fit_together  # noqa: E402
 from calibrant.networks import MLP, LeNet, ResNet  # noqa: E402
-from calibrant.networks.dropping import Dropout  # noqa: E402
-from calibrant.training.batches import Masks  # noqa: E402
-from calibrant.training.loop import Loop  # noqa: E402
+from calibrant.networks.dropout import Dropout  # noqa: E402
+from calibrant.training.batches import DropoutMasks  # noqa: E402
+from calibrant.training.loop import TrainingLoop  # noqa: E402
 
 CASES = {
-    "table": (MCDropout(QUICK, rate=0.3), table, MLP(4, 3, (8, 8))),
-    "images": (MCDropout(QUICK, rate=0.3), images, ResNet(8, 3, 2, 2)),
-    "last": (LastLayerDropout(QUICK, rate=0.3), images, LeNet(3, 2, 8)),
+    "table": (MCDropout(QUICK, p=0.3), table, MLP(4, 3, (8, 8))),
+    "images": (MCDropout(QUICK, p=0.3), images, ResNet(8, 3, 2, 2)),
+    "last": (LastLayerDropout(QUICK, p=0.3), images, LeNet(3, 2, 8)),
     "own": (MCDropout(QUICK, where="own"), table, Dropping()),
 }
 
@@ -64,7 +64,7 @@ def test_other_members_have_other_masks(fitted):
 # ---------------------------------------------------------------------------------------------- how much is dropped
 @pytest.mark.parametrize("rate", [0.05, 0.3, 0.8])
 def test_the_share_of_zeros_is_the_rate(rate):
-    made = MCDropout(replace(QUICK, epochs=1), rate=rate).fit(table(), MLP(4, 3, (40, 40)))
+    made = MCDropout(replace(QUICK, epochs=1), p=rate).fit(table(), MLP(4, 3, (40, 40)))
     values = torch.cat([
         value.flatten() for k in range(100) for name, value in made.tensors(k).items() if "mask" in name
     ])  # fmt: skip
@@ -76,7 +76,7 @@ def test_the_share_of_zeros_is_the_rate(rate):
 
 
 def test_nothing_is_dropped_at_a_rate_of_zero():
-    made = MCDropout(QUICK, rate=0.0).fit(table(), SMALL)
+    made = MCDropout(QUICK, p=0.0).fit(table(), SMALL)
     scores = made.predict(table().x, 4).scores
     assert np.ptp(scores, axis=0).max() == 0.0
     np.testing.assert_array_equal(scores[0], Vanilla(QUICK).fit(table(), SMALL).predict(table().x).scores[0])
@@ -84,9 +84,9 @@ def test_nothing_is_dropped_at_a_rate_of_zero():
 
 def test_cells_of_a_grid_have_their_own_rates():
     """In training, and in prediction."""
-    task, methods = table(), [MCDropout(QUICK, rate=rate) for rate in (0.1, 0.5, 0.9)]
+    task, methods = table(), [MCDropout(QUICK, p=rate) for rate in (0.1, 0.5, 0.9)]
     for method, made in zip(methods, fit_together([Cell(each, task, SMALL) for each in methods]), strict=True):
-        assert made.rate == method.rate
+        assert made.p == method.p
         np.testing.assert_allclose(
             made.predict(task.x, 3).scores, method.fit(task, SMALL).predict(task.x, 3).scores, atol=1e-9
         )
@@ -94,7 +94,7 @@ def test_cells_of_a_grid_have_their_own_rates():
 
 def test_in_the_mean_a_linear_network_is_the_one_without_dropout():
     """E[mask] = 1, and masks of different layers are independent."""
-    made = MCDropout(QUICK, rate=0.4).fit(
+    made = MCDropout(QUICK, p=0.4).fit(
         table(), lambda: nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 6), nn.Linear(6, 3))
     )
     x = table().x[:4]
@@ -158,7 +158,7 @@ def test_one_dropout_module_in_two_places():
     np.testing.assert_array_equal(made.member(2)(table().x), alone)
 
 
-@pytest.mark.parametrize("method", [LastLayerDropout(QUICK, rate=0.3), MCDropout(QUICK, rate=0.3, where="last")])
+@pytest.mark.parametrize("method", [LastLayerDropout(QUICK, p=0.3), MCDropout(QUICK, p=0.3, where="last")])
 @pytest.mark.parametrize("network", [Dropping(), MLP(4, 3, (8, 8))], ids=["dropout of its own", "none"])
 def test_what_is_computed_once_for_all_members_is_the_same_for_all(method, network):
     """Also where the network drops something itself, before the last layer."""
@@ -186,7 +186,7 @@ def test_where_there_is_nothing_to_drop():
         assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize("known", [{"rate": 1.0}, {"rate": -0.1}, {"rate": float("nan")}, {"where": "everywhere"}])
+@pytest.mark.parametrize("known", [{"p": 1.0}, {"p": -0.1}, {"p": float("nan")}, {"where": "everywhere"}])
 def test_what_is_no_dropout_is_refused(known):
     with pytest.raises(UsageError):
         MCDropout(QUICK, **known)
@@ -194,16 +194,16 @@ def test_what_is_no_dropout_is_refused(known):
 
 # ----------------------------------------------------------------------------------------------- training
 def test_in_training_masks_differ_between_rows_members_steps_and_epochs(monkeypatch):
-    task, seen, draw = table(n=32), [], Masks.draw
+    task, seen, draw = table(n=32), [], DropoutMasks.draw
 
     def spy(self, count):
         seen.append(draw(self, count))
         return seen[-1]
 
-    monkeypatch.setattr(Masks, "draw", spy)
+    monkeypatch.setattr(DropoutMasks, "draw", spy)
     runs = runs_of(task, 2, dropout=0.5)
     stack, _ = stacked(task, MLP(4, 3, (40,)), runs, Dropout(0.5))
-    loop = Loop(stack, runs, replace(QUICK, epochs=2))
+    loop = TrainingLoop(stack, runs, replace(QUICK, epochs=2))
     seen.clear()
     loop.run()
     assert len(seen) == 4
@@ -219,7 +219,7 @@ def test_dropout_in_training_is_that_of_pytorch_in_law():
     task = table(n=40)
     runs = [replace(run, seed=k) for k in range(400) for run in runs_of(task, 1, dropout=0.5)]
     stack, _ = stacked(task, MLP(4, 3, ()), [runs[0]] * 400, Dropout(0.5, "last"))
-    loop = Loop(stack, runs, replace(QUICK, batch=40))
+    loop = TrainingLoop(stack, runs, replace(QUICK, batch=40))
     loop.masks.shuffle(0)
     loop.batches.load(0)
     loop.loss(40).sum().backward()

@@ -75,9 +75,9 @@ def linear():
 def test_the_last_layer_of_a_linear_network_is_bayesian_linear_regression(linear):
     task, network, mean, covariance = linear
     made = Laplace().around(network, task)
-    assert made.prior == pytest.approx(40 * DECAY)
+    assert made.prior_precision == pytest.approx(40 * DECAY)
     np.testing.assert_allclose(flat(made.state), mean, atol=1e-6)
-    root = made.law["whole"]["inner.output"].numpy()
+    root = made.covariance_root["whole"]["inner.output"].numpy()
     np.testing.assert_allclose(root @ root.T, covariance, rtol=1e-9, atol=1e-15)
     draws = many(made, 3000)
     assert looks_like(draws, mean, covariance)
@@ -89,7 +89,7 @@ def test_the_diagonal_is_exact_where_features_are_orthogonal():
     np.testing.assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-15)
     made = Laplace(LINEAR, structure="diagonal").fit(task, MLP(3, 1, ()))
     np.testing.assert_allclose(flat(made.state), mean, atol=1e-6)
-    np.testing.assert_allclose(made.law["std"]["inner.output"][0].square(), np.diag(covariance), rtol=1e-9)
+    np.testing.assert_allclose(made.covariance_root["std"]["inner.output"][0].square(), np.diag(covariance), rtol=1e-9)
     assert looks_like(many(made, 2000), mean, covariance)
 
 
@@ -97,7 +97,7 @@ def test_the_diagonal_takes_variances_from_the_precision(linear):
     """Of correlated features it is the inverse of the precision's diagonal: too narrow, never too wide."""
     task, network, _, covariance = linear
     made = Laplace(structure="diagonal").around(network, task)
-    variances = made.law["std"]["inner.output"][0].square().numpy()
+    variances = made.covariance_root["std"]["inner.output"][0].square().numpy()
     np.testing.assert_allclose(variances, 1.0 / np.diag(np.linalg.inv(covariance)), rtol=1e-9)
     assert (variances <= np.diag(covariance)).all()
     assert variances.min() < 0.8 * np.diag(covariance).max()
@@ -107,11 +107,11 @@ def test_the_diagonal_takes_variances_from_the_precision(linear):
 def test_kronecker_factors_are_exact_but_for_the_product_of_the_prior(prior, near, linear):
     """One output: G = 1/σ². (√n G + √τ/π)(√n A + √τ π I) is nG·A + τI and √(nτ)(πG·I + A/π), which goes with τ."""
     task, network, mean, covariance = linear
-    made = Laplace(structure="kfac", prior=prior).around(network, task)
+    made = Laplace(structure="kfac", prior_precision=prior).around(network, task)
     np.testing.assert_allclose(flat(made.state), mean, atol=1e-6)
-    rows, columns = (made.law[part]["inner.output"].numpy() for part in ("rows", "columns"))
+    rows, columns = (made.covariance_root[part]["inner.output"].numpy() for part in ("rows", "columns"))
     found = rows.item() ** 2 * (columns @ columns.T)
-    n, g, tau = 40, NOISE**-2, made.prior
+    n, g, tau = 40, NOISE**-2, made.prior_precision
     a = (np.linalg.inv(covariance) - n * DECAY * np.eye(4)) / (n * g)
     pi = np.sqrt(np.trace(a) / 4 / g)
     damped = (np.sqrt(n) * g + np.sqrt(tau) / pi) * (np.sqrt(n) * a + np.sqrt(tau) * pi * np.eye(4))
@@ -164,7 +164,7 @@ def test_around_a_trained_network_is_what_fitting_gives(structure, curve):
     training = Training(epochs=60, batch=16, rate=0.02, decay=1e-3)
     fitted = Laplace(training, structure=structure, tune=None).fit(task, MLP(1, 2, (16,)), seed=3)
     around = Laplace(structure=structure, tune=None).around(network, task)
-    assert fitted.prior == around.prior == pytest.approx(48 * 1e-3)
+    assert fitted.prior_precision == around.prior_precision == pytest.approx(48 * 1e-3)
     assert same(fitted.tensors(4), around.tensors(4))
     assert around.about.settings == fitted.about.settings
     assert around.about.cost.stored == fitted.about.cost.stored > network.about.cost.stored
@@ -179,8 +179,8 @@ def test_draws_are_functions_of_seed_and_number(structure, curve):
     assert same(made.tensors(0), first)
     assert same(Laplace(structure=structure).around(network, task).tensors(2), later)
     assert not torch.equal(first["inner.output.weight"], later["inner.output.weight"])
-    turned = {part: dict(reversed(each.items())) for part, each in made.law.items()}
-    assert same(made.changed(law=turned).tensors(0), first)
+    turned = {part: dict(reversed(each.items())) for part, each in made.covariance_root.items()}
+    assert same(made.replace(covariance_root=turned).tensors(0), first)
     network.seed = 4
     other = Laplace(structure=structure).around(network, task)
     network.seed = 3
@@ -211,7 +211,7 @@ def test_the_last_layer_alone_is_drawn_and_features_are_computed_once(curve):
 def test_draws_have_statistics_of_their_own_weights(structure, pictures):
     task, network = pictures
     made = Laplace(structure=structure, draws=2).around(network, task)
-    assert made.most == 2
+    assert made.max_members == 2
     module = made.module(1)
     name = next(key for key in made.buffers[0] if key.endswith("running_mean"))
     layer = module.get_submodule(name.rpartition(".")[0])
@@ -224,14 +224,14 @@ def test_draws_have_statistics_of_their_own_weights(structure, pictures):
     weight = f"{name.rpartition('.')[0]}.weight"
     assert torch.equal(made.tensors(0)[weight], network.tensors(0)[weight])
     more = made.more(task, 4)
-    assert more.most == 4
+    assert more.max_members == 4
     assert same(more.tensors(1), made.tensors(1))
 
 
 def test_without_refreshing_all_draws_have_the_statistics_of_training(pictures):
     task, network = pictures
     made = Laplace(structure="kfac", refresh=False).around(network, task)
-    assert made.most is None
+    assert made.max_members is None
     for name, value in network.tensors(0).items():
         assert not name.endswith("running_var") or torch.equal(made.tensors(7)[name], value)
 
@@ -241,7 +241,12 @@ def test_a_loaded_posterior_has_the_same_members(structure, pictures, tmp_path):
     task, network = pictures
     made = Laplace(structure=structure, draws=2, scale=0.3).around(network, task)
     again = methods.load(made.save(tmp_path / "laplace.safetensors"))
-    assert (again.structure, again.prior, again.scale, again.most) == (structure, made.prior, 0.3, made.most)
+    assert (again.structure, again.prior_precision, again.scale, again.max_members) == (
+        structure,
+        made.prior_precision,
+        0.3,
+        made.max_members,
+    )
     assert same(again.tensors(1), made.tensors(1))
     assert torch.equal(again.outputs(task.x, 2)[0], made.outputs(task.x, 2)[0])
 
@@ -252,9 +257,11 @@ def test_a_loaded_posterior_has_the_same_members(structure, pictures, tmp_path):
 def test_what_is_tuned_predicts_validation_rows_best(structure, tune, curve, tmp_path):
     task, network = curve
     made = Laplace(structure=structure, tune=tune).around(network, task)
-    chosen = getattr(made, tune)
+    chosen = getattr(made, "prior_precision" if tune == "prior" else tune)
     assert made.tuned[chosen] == min(made.tuned.values())
-    fixed = Laplace(structure=structure, **{"prior": made.prior, "scale": made.scale}).around(network, task)
+    fixed = Laplace(structure=structure, **{"prior_precision": made.prior_precision, "scale": made.scale}).around(
+        network, task
+    )
     assert same(fixed.tensors(0), made.tensors(0))
     x, y = task.x[task.validation], task.y[task.validation]
     made_of = fixed.predict(x, 10)
@@ -267,9 +274,11 @@ def test_fewer_rows_tell_nearly_the_same(curve):
     task, network = curve
     whole, some, again = (Laplace(structure="diagonal", rows=rows).around(network, task) for rows in (None, 36, 36))
     name = "inner.output"
-    assert torch.equal(some.law["std"][name], again.law["std"][name])
-    assert not torch.equal(some.law["std"][name], whole.law["std"][name])
-    torch.testing.assert_close(some.law["std"][name], whole.law["std"][name], rtol=0.3, atol=0.0)
+    assert torch.equal(some.covariance_root["std"][name], again.covariance_root["std"][name])
+    assert not torch.equal(some.covariance_root["std"][name], whole.covariance_root["std"][name])
+    torch.testing.assert_close(
+        some.covariance_root["std"][name], whole.covariance_root["std"][name], rtol=0.3, atol=0.0
+    )
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
@@ -292,8 +301,12 @@ def test_the_empirical_fisher_is_another_curvature(curve):
         Laplace(structure="kfac", fisher=fisher).around(network, task) for fisher in ("exact", "empirical")
     )
     for name in exact.layers:
-        torch.testing.assert_close(exact.law["columns"][name].shape, empirical.law["columns"][name].shape)
-        assert not torch.allclose(exact.law["rows"][name], empirical.law["rows"][name], rtol=0.01)
+        torch.testing.assert_close(
+            exact.covariance_root["columns"][name].shape, empirical.covariance_root["columns"][name].shape
+        )
+        assert not torch.allclose(
+            exact.covariance_root["rows"][name], empirical.covariance_root["rows"][name], rtol=0.01
+        )
 
 
 def test_a_cell_that_diverged_leaves_the_others_alone():

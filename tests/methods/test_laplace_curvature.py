@@ -76,7 +76,7 @@ def outputs(template, state, names, x):
     return of
 
 
-def slopes(template, state, names, task):
+def gradients(template, state, names, task):
     """Jacobians (n, O, W) of the outputs by the weights of each layer, and Λ (n, O, O)."""
     weights = {name: matrix(state, name) for name in names}
     template.module.eval()
@@ -107,7 +107,7 @@ def test_the_last_layer_of_a_deep_network_by_jacobians(kind):
     task = table(kind)
     template, state = trained(task, MLP(3, task.likelihood.outputs, (5,), "tanh"))
     (name,) = drawn_layers(template, "last_layer")
-    found, fisher = slopes(template, state, (name,), task)
+    found, fisher = gradients(template, state, (name,), task)
     flat = found[name].flatten(2)
     expected = torch.einsum("nap,nab,nbq->pq", flat, fisher, flat)
     torch.testing.assert_close(kept("last_layer", template, state, task).matrix, expected, rtol=1e-9, atol=1e-9)
@@ -142,7 +142,7 @@ def test_the_empirical_fisher_sums_outer_products_of_the_slopes_of_losses():
 def test_diagonals_by_jacobians(task, network):
     template, state = trained(task, network() if network is Images else network)
     names = drawn_layers(template, "diagonal")
-    found, fisher = slopes(template, state, names, task)
+    found, fisher = gradients(template, state, names, task)
     made = kept("diagonal", template, state, task).sums
     assert sorted(made) == sorted(template.layers)
     for name, each in found.items():
@@ -155,7 +155,7 @@ def test_factors_of_dense_layers_by_their_definition():
     task = table("categorical")
     template, state = trained(task, MLP(3, CLASSES, (5, 4), "tanh"))
     names = drawn_layers(template, "kfac")
-    found, fisher = slopes(template, state, names, task)
+    found, fisher = gradients(template, state, names, task)
     made = kept("kfac", template, state, task)
     x = (task.x - state["x_mean"]) / state["x_std"]
     for name in ("inner.hidden.0", "inner.hidden.1", "inner.output"):
@@ -205,7 +205,9 @@ def test_a_convolution_of_single_pixels_is_a_dense_layer(structure):
     renamed = {"inner.0": "inner.1", "inner.2": "inner.4"}
     moved = {f"{renamed[key[:7]]}{key[7:]}" if key[:7] in renamed else key: value for key, value in state.items()}
     moved["inner.1.weight"] = state["inner.0.weight"][..., None, None]
-    one, two = (kept(structure, *each, task).law(1.0, task.n) for each in ((template, state), (other, moved)))
+    one, two = (
+        kept(structure, *each, task).covariance_root(1.0, task.n) for each in ((template, state), (other, moved))
+    )
     for part in one:
         for name, value in one[part].items():
             torch.testing.assert_close(two[part][renamed[name]], value)
@@ -246,10 +248,10 @@ def test_a_convolution_is_a_product_with_patches(settings):
 def test_one_block_or_seven(structure, monkeypatch):
     task = table("categorical")
     template, state = trained(task, MLP(3, CLASSES, (5,)))
-    one = kept(structure, template, state, task).law(0.5, task.n)
+    one = kept(structure, template, state, task).covariance_root(0.5, task.n)
     monkeypatch.setattr(laplace_curvature, "ROWS_AT_ONCE", 3)
     monkeypatch.setattr(laplace_curvature, "SQUARED_AT_ONCE", 1)
-    seven = kept(structure, template, state, task).law(0.5, task.n)
+    seven = kept(structure, template, state, task).covariance_root(0.5, task.n)
     assert all(torch.allclose(value, seven[part][name]) for part in one for name, value in one[part].items())
 
 
@@ -258,8 +260,8 @@ def test_half_of_rows_that_come_twice_tell_all(structure):
     once = table("categorical", 12)
     twice = Task.classification(once.x.repeat(2, 1), once.y.repeat(2), classes=CLASSES)
     template, state = trained(twice, MLP(3, CLASSES, (5,)))
-    whole = kept(structure, template, state, twice).law(0.5, 24)
-    half = kept(structure, template, state, twice, rows=twice.train[:12]).law(0.5, 24)
+    whole = kept(structure, template, state, twice).covariance_root(0.5, 24)
+    half = kept(structure, template, state, twice, rows=twice.train[:12]).covariance_root(0.5, 24)
     assert all(torch.allclose(value, half[part][name]) for part in whole for name, value in whole[part].items())
 
 
@@ -270,7 +272,7 @@ def test_weights_without_curvature_have_their_prior(structure):
     state["inner.hidden.0.bias"] = torch.full((4,), -1e3, dtype=torch.float64)  # units that are never active
     made = kept(structure, template, state, task)
     name = "inner.output" if structure == "last_layer" else "inner.hidden.0"
-    law, shape = made.law(4.0, task.n), made.shapes[name]
+    law, shape = made.covariance_root(4.0, task.n), made.shapes[name]
     columns = torch.eye(math.prod(shape), dtype=torch.float64).view(-1, *shape)
     root = torch.stack([made.deviation(law, name, z).flatten() for z in columns], dim=1)
     covariance = root @ root.T

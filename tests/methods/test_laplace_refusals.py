@@ -85,18 +85,18 @@ def refused(made, *words, error=UsageError):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"structure": "kfca"}, ["structure", "last_layer or diagonal or kfac", "did you mean 'kfac'"]),
-        ({"fisher": "exactly"}, ["fisher", "exact or empirical"]),
+        ({"structure": "kfca"}, ["structure", "'last_layer', 'diagonal' or 'kfac'", "did you mean 'kfac'"]),
+        ({"fisher": "exactly"}, ["fisher", "'exact' or 'empirical'"]),
         ({"tune": "scales"}, ["tune", "did you mean 'scale'"]),
-        ({"prior": 0.0}, ["prior", "above 0"]),
-        ({"prior": "1"}, ["prior", "above 0"]),
-        ({"prior": float("nan")}, ["prior", "above 0"]),
+        ({"prior_precision": 0.0}, ["prior_precision", "above 0"]),
+        ({"prior_precision": "1"}, ["prior_precision", "above 0"]),
+        ({"prior_precision": float("nan")}, ["prior_precision", "above 0"]),
         ({"scale": -1.0}, ["scale", "above 0"]),
         ({"scale": None}, ["scale", "above 0"]),
-        ({"rows": 0}, ["rows", "from 1"]),
-        ({"rows": 2.5}, ["rows", "from 1"]),
-        ({"draws": 0}, ["draws", "from 1"]),
-        ({"draws": True}, ["draws", "from 1"]),
+        ({"rows": 0}, ["rows", "an integer"]),
+        ({"rows": 2.5}, ["rows", "an integer"]),
+        ({"draws": 0}, ["draws", "an integer"]),
+        ({"draws": True}, ["draws", "an integer"]),
     ],
     ids=str,
 )
@@ -106,10 +106,10 @@ def test_settings_that_make_no_sense(settings, words):
 
 def test_no_decay_and_no_prior(task):
     never = Training(epochs=10**6, batch=1, decay=0.0)
-    refused(lambda: Laplace(never).fit(task, MLP(4, 2, ())), "prior=1.0", "weight decay")
+    refused(lambda: Laplace(never).fit(task, MLP(4, 2, ())), "prior_precision=1.0", "weight decay")
     network = Vanilla(Training(epochs=2, batch=8, rate=0.01, decay=0.0)).fit(task, MLP(4, 2, ()))
-    refused(lambda: Laplace().around(network, task), "prior=1.0")
-    assert Laplace(prior=2.0).around(network, task).prior == 2.0
+    refused(lambda: Laplace().around(network, task), "prior_precision=1.0")
+    assert Laplace(prior_precision=2.0).around(network, task).prior_precision == 2.0
 
 
 def test_nothing_to_tune_by(task):
@@ -129,7 +129,7 @@ def test_nothing_to_tune_by(task):
             ["layer inner.1", "Conv2d(groups=2)"],
         ),
         (lambda: nn.Sequential(nn.Linear(4, 4), nn.PReLU(), nn.Linear(4, 2)), ["PReLU"]),
-        (Tied(), ["the same", "inner.one.weight", "inner.two.weight"]),
+        (Tied(), ["shared with", "inner.one.weight", "inner.two.weight"]),
     ],
     ids=["lstm", "conv1d", "groups", "prelu", "tied"],
 )
@@ -156,8 +156,8 @@ def test_an_output_that_no_dense_layer_gives(task):
 
 
 def test_a_last_layer_whose_covariance_is_too_large(task, monkeypatch):
-    monkeypatch.setattr(laplace_layers, "MOST_WEIGHTS", 9)
-    refused(lambda: Laplace(NEVER).fit(task, MLP(4, 2, ())), "at most 9 weights", "has 10", "kfac")
+    monkeypatch.setattr(laplace_layers, "MAX_WEIGHTS", 9)
+    refused(lambda: Laplace(NEVER).fit(task, MLP(4, 2, ())), "at most 9 weights", "got 10", "kfac")
 
 
 def test_a_layer_that_is_not_called(task):
@@ -176,9 +176,9 @@ class Unused(nn.Module):
 def test_posteriors_of_anything_but_one_network(task):
     network = MLP(4, 2, (3,))
     two = DeepEnsemble(SHORT, members=2).fit(task, network)
-    refused(lambda: Laplace().around(two, task), "one trained network", "Points of 2 members")
+    refused(lambda: Laplace().around(two, task), "one trained network", "WeightSamples with 2 members")
     masked = MCDropout(SHORT).fit(task, network)
-    refused(lambda: Laplace().around(masked, task), "Masked")
+    refused(lambda: Laplace().around(masked, task), "DropoutPosterior")
 
 
 def test_another_task(task):
@@ -203,4 +203,4 @@ def test_a_prior_that_vanishes_beside_the_curvature():
     x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
     task = Task.regression(torch.cat((x, 1e4 * x), dim=1), x[:, 0])
     made = Vanilla(SHORT).fit(task, MLP(8, 2, ()))
-    refused(lambda: Laplace(prior=1e-300).around(made, task), "prior", "too small", "larger prior")
+    refused(lambda: Laplace(prior_precision=1e-300).around(made, task), "prior", "too small", "larger prior")

@@ -12,11 +12,11 @@ from training.cases import QUICK, SMALL, Normalised, nll, numbers, rows_of, tabl
 
 from calibrant.errors import UsageError  # noqa: E402
 from calibrant.methods import SWAG, FastGeometricEnsemble, FixedGaussian, Task, load  # noqa: E402
-from calibrant.methods.refreshing import ROWS_AT_ONCE  # noqa: E402
+from calibrant.methods.batch_norm_refresh import ROWS_AT_ONCE  # noqa: E402
 from calibrant.networks import MLP  # noqa: E402
+from calibrant.training.callbacks import WeightSnapshots  # noqa: E402
 from calibrant.training.schedules import LinearDecay  # noqa: E402
 from calibrant.training.seeds import stream  # noqa: E402
-from calibrant.training.watching import Snapshots  # noqa: E402
 
 LONG = replace(QUICK, epochs=12, rate=0.1)
 
@@ -24,12 +24,12 @@ LONG = replace(QUICK, epochs=12, rate=0.1)
 class Watched(SWAG):
     """SWAG whose iterates are kept as well."""
 
-    def watchers(self):
-        return [*super().watchers(), Snapshots(range(self.start, self.training.epochs))]
+    def callbacks(self):
+        return [*super().callbacks(), WeightSnapshots(range(self.start, self.training.epochs))]
 
     def posterior(self, trained):
         made = super().posterior(trained)
-        made.iterates = trained.watched[0][1]
+        made.iterates = trained.callback_results[0][1]
         return made
 
 
@@ -75,7 +75,7 @@ def test_the_rate_falls_as_told_and_then_stays():
     schedule = method.training.schedule
     assert [schedule.factor(epoch / 12, 12) for epoch in (8, 9.5, 11.9)] == [0.3] * 3
     assert schedule.factor(6 / 12, 12) == pytest.approx(LinearDecay().factor(6 / 8, 8))
-    assert method.watchers()[0].epochs == [8, 9, 10, 11]
+    assert method.callbacks()[0].epochs == [8, 9, 10, 11]
 
 
 @pytest.mark.parametrize("known", [{"start": 6}, {"high": 0.2}])
@@ -97,7 +97,7 @@ def test_what_cannot_be_is_refused(known):
 
 
 def test_without_batch_normalisation_there_is_no_end_of_draws(made):
-    assert made.most is None
+    assert made.max_members is None
     assert made.predict(numbers().x, 70).members == 70
 
 
@@ -132,7 +132,7 @@ def test_statistics_are_averages_over_batches_of_the_training_rows(many, name):
     task = many.with_rows(rows)
     made = FRESH[name]().fit(task, Normalised())
     seen = replace(task, x=task.x[rows])
-    for k in range(made.most):
+    for k in range(made.max_members):
         state = made.tensors(k)
         mean, var = statistics(seen, state)
         torch.testing.assert_close(state["inner.norm.running_mean"], mean, rtol=0.0, atol=1e-10)
@@ -155,11 +155,11 @@ def test_without_the_refresh_statistics_are_stale_and_predictions_worse(many, na
 
 def test_each_draw_has_statistics_of_its_own(many):
     made = FRESH["swag"]().fit(many, Normalised())
-    assert made.most == 4
+    assert made.max_members == 4
     means = [made.tensors(k)["inner.norm.running_mean"] for k in range(4)]
     assert all(not torch.equal(means[0], other) for other in means[1:])
     more = made.more(many, 6)
-    assert more.most == 6
+    assert more.max_members == 6
     for k in range(4):
         had = made.tensors(k)
         assert all(torch.equal(value, had[name]) for name, value in more.tensors(k).items() if "tracked" not in name)
@@ -168,9 +168,9 @@ def test_each_draw_has_statistics_of_its_own(many):
 def test_one_draw_is_one_draw(many, tmp_path):
     """Statistics of one draw are not those of draws without end."""
     made = SWAG(replace(LONG, epochs=6), start=3, draws=1).fit(many, Normalised())
-    assert made.most == 1
+    assert made.max_members == 1
     made.save(tmp_path / "one.safetensors")
-    assert load(tmp_path / "one.safetensors", Normalised()).most == 1
+    assert load(tmp_path / "one.safetensors", Normalised()).max_members == 1
 
 
 def test_small_variances_survive_single_precision():

@@ -18,7 +18,7 @@ class ArrowFiles:
 
     def written(self, arrays, form):
         """The bytes that `write_parquet` or `write_arrow` makes."""
-        from calibrant.predictions.files.arrow import write_arrow, write_parquet
+        from calibrant.predictions.files.arrow_write import write_arrow, write_parquet
 
         stream = io.BytesIO()
         (write_parquet if form == "parquet" else write_arrow)(arrays, stream)
@@ -42,11 +42,11 @@ class ArrowFiles:
 
     def opened(self, content, form, rename=None):
         """The store of a file with this content."""
-        from calibrant.predictions.files.arrow import arrow_store, parquet_store
+        from calibrant.predictions.files.arrow import open_arrow, open_parquet
 
         path = self.folder / f"p.{'parquet' if form == 'parquet' else 'arrow'}"
         path.write_bytes(content)
-        return (parquet_store if form == "parquet" else arrow_store)(path, rename)
+        return (open_parquet if form == "parquet" else open_arrow)(path, rename)
 
     def of(self, table, form, **options):
         """The store of a table that the library wrote."""

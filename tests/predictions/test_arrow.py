@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from calibrant.errors import UsageError
-from calibrant.predictions.files.arrow import arrow_store, parquet_store
+from calibrant.predictions.files.arrow import open_arrow, open_parquet
 
 RNG = np.random.default_rng(13)
 N, C, M = 23, 4, 3
@@ -111,7 +111,7 @@ def test_other_orders_of_bytes_and_axes(form, files):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_many_groups_of_rows(form, files, monkeypatch):
-    monkeypatch.setattr("calibrant.predictions.files.arrow_writing.GROUP_BYTES", 300)
+    monkeypatch.setattr("calibrant.predictions.files.arrow_write.GROUP_BYTES", 300)
     store = files.back(SOUND, form)
     for name in ("logits", "labels", "ids", "age"):
         same(store[name].load(), SOUND[name])
@@ -214,7 +214,7 @@ def test_a_data_frame(form, files):
     made = frame()
     path = files.folder / f"p.{form}"
     made.to_parquet(path) if form == "parquet" else made.to_feather(path)
-    store = (parquet_store if form == "parquet" else arrow_store)(path)
+    store = (open_parquet if form == "parquet" else open_arrow)(path)
     same(store["logits"].load(), np.stack(made["logits"].to_list()))
     assert store["labels"].load().tolist() == made["labels"].tolist()
     assert store["number"].load().tolist() == made["number"].tolist()
@@ -313,7 +313,7 @@ def test_types_that_are_no_arrays(form, files):
     for name in odd:
         assert store[name].shape == ()
         assert store[name].nbytes == 0
-        files.refused(store[name].load, f"'{name}'", "its type is")
+        files.refused(store[name].load, f"'{name}'", "got type")
     assert store["labels"].load().tolist() == [1, 2, 3]
 
 

@@ -41,8 +41,8 @@ def test_nulls_are_refused(form, column, row, files):
     table = pa.table({"odd": pa.chunked_array([column.slice(0, 0), column]), "labels": [1, 2, 3]})
     for group in (1, 2, 3):
         store = files.of(table, form, row_group_size=group)
-        files.refused(store["odd"].load, "'odd'", f"row {row} is null", "p.")
-        files.refused(lambda store=store: list(store["odd"].blocks(0, 2)), f"row {row} is null")
+        files.refused(store["odd"].load, "'odd'", f"null in row {row}", "p.")
+        files.refused(lambda store=store: list(store["odd"].blocks(0, 2)), f"null in row {row}")
         assert store["labels"].load().tolist() == [1, 2, 3]
 
 
@@ -58,7 +58,7 @@ def test_nulls_among_floats_are_nan(files, form):
 def test_a_null_in_a_dictionary(files):
     coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))
     store = files.of(pa.table({"odd": coded}), "arrow")
-    files.refused(store["odd"].load, "row 1 is null")
+    files.refused(store["odd"].load, "null in row 1")
 
 
 @pytest.mark.parametrize("form", [*FORMS, "stream"])
@@ -75,7 +75,7 @@ def test_a_null_in_a_dictionary(files):
 def test_ragged_lists_are_refused(form, rows, row, files):
     for group in (1, 2, 3):
         store = files.of(pa.table({"odd": rows}), form, row_group_size=group)
-        files.refused(store["odd"].load, "'odd'", f"ragged: row {row}", "p.")
+        files.refused(store["odd"].load, "'odd'", f"in row {row}", "p.")
 
 
 @pytest.mark.parametrize("form", [*FORMS, "stream"])
@@ -131,7 +131,7 @@ def test_the_library_is_named_where_it_is_missing(form, monkeypatch, files):
 @pytest.mark.parametrize("form", FORMS)
 def test_repeated_names(form, files):
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
-    files.refused(lambda: files.of(table, form), "'a' stands twice")
+    files.refused(lambda: files.of(table, form), "'a' twice")
 
 
 def test_what_would_not_fit_into_memory(files, monkeypatch):
@@ -148,7 +148,7 @@ def test_a_file_that_changes_is_refused(files):
     store = files.back({"logits": SCORES}, "arrow")
     (files.folder / "q").write_bytes(files.written({"logits": SCORES}, "arrow"))
     (files.folder / "q").replace(files.folder / "p.arrow")
-    files.refused(store["logits"].load, "written over")
+    files.refused(store["logits"].load, "overwritten")
 
 
 def everything(files):
@@ -197,7 +197,7 @@ def test_cut_anywhere(kind, files):
         arrays_or_a_refusal(files, content[:length], form)
         if form != "stream":
             files.refused(
-                lambda length=length: files.opened(content[:length], form), str(files.folder), "cannot be read"
+                lambda length=length: files.opened(content[:length], form), str(files.folder), "an unreadable one"
             )
 
 
@@ -233,7 +233,7 @@ def test_a_page_that_is_damaged_is_found_on_the_way(files):
     store = files.opened(bytes(content), "parquet")
     blocks = store["probs"].blocks(0, 1000)
     assert np.array_equal(next(blocks), scores[:1000])
-    files.refused(lambda: list(blocks), "p.parquet", "a Parquet file", "cannot be read")
+    files.refused(lambda: list(blocks), "p.parquet", "a Parquet file", "an unreadable one")
 
 
 def test_a_batch_that_is_damaged_is_found_on_the_way(files):
@@ -244,4 +244,4 @@ def test_a_batch_that_is_damaged_is_found_on_the_way(files):
     store = files.opened(bytes(content), "arrow")
     blocks = store["ids"].blocks(0, 5)
     assert next(blocks).tolist() == IDS[:5]
-    files.refused(lambda: list(blocks), "p.arrow", "an Arrow IPC file or stream", "cannot be read")
+    files.refused(lambda: list(blocks), "p.arrow", "an Arrow IPC file or stream", "an unreadable one")

@@ -74,7 +74,7 @@ def test_shapes(shape, members, rows, classes):
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (3, 0), (4, 1), (0, 4, 3), (2, 0, 3), (1, 2, 3, 4)])
 def test_impossible_shapes(shape):
-    with pytest.raises(ShapeError, match=r"logits: expected .*, but its shape is"):
+    with pytest.raises(ShapeError, match=r"logits: expected .*, got shape"):
         CAL.from_logits(np.zeros(shape))
 
 
@@ -111,7 +111,7 @@ def test_lists_do():
 
 
 def test_ragged_lists_are_refused():
-    with pytest.raises(ShapeError, match="rows differ in length"):
+    with pytest.raises(ShapeError, match="rows that differ in length"):
         CAL.from_probs([[0.5, 0.5], [1.0]])
 
 
@@ -129,7 +129,7 @@ def test_misspelt_arguments_are_not_swallowed():
 
 
 def test_reserved_column_names_are_refused():
-    with pytest.raises(UsageError, match="'weights' is reserved"):
+    with pytest.raises(UsageError, match="the reserved 'weights'"):
         CAL.from_logits(LOGITS, LABELS, columns={"weights": np.ones(N)})
 
 
@@ -151,7 +151,7 @@ def test_minus_infinity_rules_a_class_out():
 def test_bad_value_is_located(place, value):
     scores = RNG.normal(size=(3, N, C))
     scores[place] = value
-    with pytest.raises(ValuesError, match=f"row {place[1]}, class {place[2]} of member {place[0]} is {value}"):
+    with pytest.raises(ValuesError, match=f"{value} in row {place[1]}, class {place[2]} of member {place[0]}"):
         CAL.from_logits(scores)
 
 
@@ -159,9 +159,9 @@ def test_bad_value_is_located(place, value):
 def test_sums_beyond_the_tolerance_are_refused(excess):
     probs = softmax(LOGITS, axis=1)
     probs[5] *= 1 + excess
-    with pytest.raises(ValuesError, match="row 5 sum to"):
+    with pytest.raises(ValuesError, match="in row 5"):
         CAL.from_probs(probs)
-    with pytest.raises(ValuesError, match="row 5 sum to"):
+    with pytest.raises(ValuesError, match="in row 5"):
         CAL.from_log_probs(np.log(probs))
 
 
@@ -180,7 +180,7 @@ def test_large_arrays_are_checked_too(kind, monkeypatch):
     bad = softmax(LOGITS, axis=1)
     bad[11, 1] = np.nan
     made = CAL.build(kind, bad if kind != "log_probs" else np.log(bad), LABELS)
-    with pytest.raises(ValuesError, match="row 11, class 1 is nan"):
+    with pytest.raises(ValuesError, match="nan in row 11, class 1"):
         cal.evaluate(made)
 
 
@@ -203,7 +203,7 @@ def test_labels_that_look_like_numbers_are_names_where_they_are_text():
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        (LABELS - 1, "range from -1"),
+        (LABELS - 1, "labels from -1"),
         (LABELS + 1, "to 4"),
         (LABELS.astype(float), "float64"),
         (np.full(N, "cat"), "'cat'"),
@@ -218,7 +218,7 @@ def test_bad_labels(labels, said):
 def test_without_labels_there_is_no_score():
     result = cal.evaluate(CAL.from_logits(LOGITS)).results[0]
     assert "entropy" in result.metrics
-    assert result.skipped["nll"] == "it needs labels"
+    assert str(result.skipped["nll"]) == "it needs labels"
 
 
 def test_soft_labels_of_certainty_equal_hard_labels():
@@ -392,7 +392,7 @@ def test_confidence_outside_zero_to_one_is_refused(confidence):
 
 @pytest.mark.parametrize("correct", [[0, 2], [0.0, 1.0], ["yes", "no"], [-1, 1]])
 def test_correct_is_right_or_wrong(correct):
-    with pytest.raises(ValuesError, match="correct: expected booleans, or whole numbers 0 and 1"):
+    with pytest.raises(ValuesError, match="correct: expected booleans, or the integers 0 and 1"):
         cal.Judged.from_confidence([0.5, 0.5], correct)
 
 

@@ -9,11 +9,12 @@ import zipfile
 import numpy as np
 import pytest
 from damage import damaged
+from evaluations import evaluate_with
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.predictions.describing import describe
+from calibrant.predictions.describe import describe
 
 RNG = np.random.default_rng(9)
 N, C = 6, 3
@@ -53,11 +54,11 @@ def expect_predictions_or_a_refusal(path, options=None):
             made = cal.read(path, columns=options)
             text = describe(made)
             assert text.count("\n") >= 4
-            json.loads(cal.evaluate(made, "nll,accuracy,entropy", intervals=False).dumps())
+            json.loads(evaluate_with(made, "nll,accuracy,entropy", intervals=False).dumps())
         except cal.CalibrantError as error:
             message = str(error)
             assert "expected " in message
-            assert ", but " in message
+            assert ", got " in message
             assert "; " in message
             assert "\n" not in message
 

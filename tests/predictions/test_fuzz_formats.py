@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from damage import damaged
+from evaluations import evaluate_with
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.predictions.base import RESERVED
+from calibrant.predictions.arrays import RESERVED
 
 N, LEVELS = 7, (0.05, 0.5, 0.95)
 FILES = (".npz", ".parquet", ".arrow", ".safetensors", ".csv", ".jsonl")
@@ -83,12 +84,12 @@ def results_or_a_refusal(path, options=None):
             warnings.simplefilter("ignore", cal.CalibrantWarning)
             try:
                 made = how(path, columns=options)
-                result = cal.evaluate(made, METRICS, intervals=False, block_rows=3, threads=1)
+                result = evaluate_with(made, METRICS, intervals=False, block_rows=3, threads=1)
                 found.append(json.dumps(result.to_json()["results"]))
             except cal.CalibrantError as error:
                 message = str(error)
                 assert "\n" not in message
-                for part in ("expected ", ", but ", "; "):
+                for part in ("expected ", ", got ", "; "):
                     assert part in message, message
                 found.append(None)
     assert found[0] in (None, found[1])  # block by block, columns that nobody asked for are not even read
@@ -406,8 +407,8 @@ def test_blocks_of_any_size_give_the_same_digits(tmp_path_factory):
         for place in range(len(edges) - 1):
             cal.write(made[edges[place] : edges[place + 1]], f"{folder}/part-{place}{suffix}")
         chosen = {"resamples": 20, "by": ["site", "age:2"], "threads": threads}
-        whole = cal.evaluate(cal.read(folder), **chosen).to_json()
-        found = cal.evaluate(cal.scan(folder), block_rows=rows, **chosen).to_json()
+        whole = evaluate_with(cal.read(folder), **chosen).to_json()
+        found = evaluate_with(cal.scan(folder), block_rows=rows, **chosen).to_json()
         assert found["results"] == whole["results"]
         assert found["warnings"] == whole["warnings"]
 

@@ -8,7 +8,7 @@ from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 
 import calibrant as cal
 from calibrant.errors import CalibrantError, ShapeError, UsageError
-from calibrant.predictions.describing import describe
+from calibrant.predictions.describe import describe
 
 RNG = np.random.default_rng(4)
 N = 57
@@ -273,7 +273,7 @@ def test_impossible_numbers_of_ranges(bins):
     """None or fewer is refused; more than there are rows gives one range a row."""
     made = known_rows(x=np.arange(N))
     if bins < 1:
-        with pytest.raises(UsageError, match="at least one range"):
+        with pytest.raises(UsageError, match="an integer of at least 1"):
             list(made.by("x", bins))
     else:
         assert len(list(made.by("x", bins))) == N
@@ -306,7 +306,7 @@ def test_describe_tells_every_fact():
     assert facts["classes"] == "3: cat, dog, elk"
     assert facts["members"] == "2: first, second"
     assert facts["row sums"].startswith("1 within")
-    assert facts["labels"] == "3 of 3 classes occur, 19 to 19 rows each"
+    assert facts["labels"] == "3 of 3 classes occur (cat: 19, dog: 19, elk: 19)"
     assert facts["ids"] == "29 distinct"
     assert facts["weights"] == "1 to 1, effective rows 57.0"
     assert facts["column site"] == "3 values: north, south, west"
@@ -315,7 +315,7 @@ def test_describe_tells_every_fact():
 
 
 def test_describe_says_what_is_missing_or_odd():
-    assert "none: what needs labels will be skipped" in describe(CAL.from_logits(np.zeros((3, 2))))
+    assert "none; metrics that need labels will be skipped" in describe(CAL.from_logits(np.zeros((3, 2))))
     assert "one number per row" in describe(CAL.from_logits(np.zeros(3)))
     both = CAL.from_logits(np.zeros((1, 2)), [0], label_probs=[[0.5, 0.5]])
     assert "both labels and label_probs are given" in describe(both)
@@ -324,7 +324,7 @@ def test_describe_says_what_is_missing_or_odd():
 
 def test_describe_judged():
     text = describe(cal.Judged.from_confidence([[0.25, 0.5], [0.5, 1.0]], [True, False]))
-    assert "judged answers" in text
+    assert "confidence and correctness" in text
     assert "0.25 to 1" in text
     assert "0.5000 of the answers" in text
     assert "unknown" in describe(cal.Judged.from_confidence([0.5]))
@@ -334,3 +334,17 @@ def test_describe_does_not_drown_in_names():
     text = describe(CAL.from_logits(np.zeros((3, 1000)), classes=[f"class number {k}" for k in range(1000)]))
     assert max(map(len, text.splitlines())) < 500
     assert "…" in text
+
+
+def test_describe_shows_the_numbers_of_the_file_for_one_number_per_row():
+    text = describe(cal.Classification.from_probs([0.01, 0.02, 0.6], [0, 0, 1]))
+    assert "0.01 to 0.6\n" in text
+    assert "2 of 2 classes occur (class 0: 2, class 1: 1)" in text
+    assert "row sums" not in text
+
+
+def test_a_label_that_is_missing_is_named_by_its_row():
+    with pytest.raises(cal.CalibrantError, match=r"got nan in row 1; drop rows without a label"):
+        cal.Classification.from_probs([0.1, 0.2], np.array([1.0, np.nan]))
+    with pytest.raises(cal.CalibrantError, match=r"such as 1\.0; convert them with"):
+        cal.Classification.from_probs([0.1, 0.2], np.array([1.0, 0.0]))

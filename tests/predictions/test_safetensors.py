@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from calibrant.errors import CalibrantError, FileError, UsageError
-from calibrant.predictions.files.safetensors import LONGEST_HEADER, safetensors_store, write_safetensors
+from calibrant.predictions.files.safetensors import LONGEST_HEADER, open_safetensors, write_safetensors
 
 RNG = np.random.default_rng(12)
 DTYPES = ("bool", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8")
@@ -27,7 +27,7 @@ def written(arrays):
 
 
 def loaded(path):
-    return {name: entry.load() for name, entry in safetensors_store(path).items()}
+    return {name: entry.load() for name, entry in open_safetensors(path).items()}
 
 
 def same(a, b):
@@ -74,7 +74,7 @@ SOUND = {
 def test_everything_comes_back(tmp_path):
     path = tmp_path / "p.safetensors"
     path.write_bytes(written(SOUND))
-    store = safetensors_store(path)
+    store = open_safetensors(path)
     assert store.keys() == SOUND.keys()
     for name, entry in store.items():
         same(entry.load(), SOUND[name])
@@ -171,7 +171,7 @@ def test_bfloat16_is_widened(tmp_path):
     scores[0, :3] = torch.tensor([float("nan"), float("inf"), -0.0])
     short = scores.to(torch.bfloat16)
     safetensors.torch.save_file({"logits": short, "half": scores.half(), "labels": torch.arange(7)}, path)
-    store = safetensors_store(path)
+    store = open_safetensors(path)
     assert store["logits"].nbytes == 7 * 5 * 4
     same(store["logits"].load(), short.float().numpy())
     same(np.concatenate(list(store["logits"].blocks(0, 3))), short.float().numpy())
@@ -189,7 +189,7 @@ def test_eight_bits_are_refused(tmp_path):
 def test_blocks_are_the_array(rows, tmp_path):
     path = tmp_path / "p.safetensors"
     path.write_bytes(written(SOUND))
-    store = safetensors_store(path)
+    store = open_safetensors(path)
     for name, axis in (("logits", 1), ("logits", 0), ("logits", 2), ("labels", 0), ("right", 0), ("ids", 0)):
         blocks = list(store[name].blocks(axis, rows))
         assert {block.shape[axis] for block in blocks[:-1]} <= {rows}
@@ -199,12 +199,12 @@ def test_blocks_are_the_array(rows, tmp_path):
 def test_a_file_that_changes_is_refused(tmp_path):
     path, other = tmp_path / "p.safetensors", tmp_path / "q.safetensors"
     path.write_bytes(written(SOUND))
-    store = safetensors_store(path)
+    store = open_safetensors(path)
     other.write_bytes(written(SOUND))
     other.replace(path)
-    with pytest.raises(FileError, match="written over"):
+    with pytest.raises(FileError, match="overwritten"):
         store["logits"].load()
-    with pytest.raises(FileError, match="written over"):
+    with pytest.raises(FileError, match="overwritten"):
         next(iter(store["logits"].blocks(1, 4)))
 
 
@@ -218,8 +218,8 @@ def one(dtype="F32", shape=(2,), offsets=(0, 8)):
     [
         (b"", "0 bytes"),
         (b"\1\0\0", "3 bytes"),
-        (made_by_hand({}, length=10), "names a header of 10"),
-        (made_by_hand({}, length=1 << 63), "names a header of"),
+        (made_by_hand({}, length=10), "a header of 10 bytes"),
+        (made_by_hand({}, length=1 << 63), "with a header of"),
         (made_by_hand(b"[" * 100_000), "unreadable"),
         (made_by_hand(b"\xff{}"), "unreadable"),
         (made_by_hand(b"[]"), "no JSON object"),
@@ -238,10 +238,10 @@ def one(dtype="F32", shape=(2,), offsets=(0, 8)):
         (made_by_hand(one(shape=[3]), bytes(8)), "12 bytes"),
         (made_by_hand(one(offsets=[8, 0]), bytes(8)), "8 bytes"),
         (made_by_hand(one(offsets=[0, 8, 16]), bytes(8)), "'a'"),
-        (made_by_hand(one(), bytes(7)), "the file has"),
-        (made_by_hand(one(), bytes(9)), "the file has"),
-        (made_by_hand(one(offsets=[4, 12]), bytes(12)), "begins at byte"),
-        (made_by_hand(one() | {"b": one()["a"]}, bytes(8)), "begins at byte"),
+        (made_by_hand(one(), bytes(7)), "according to the header, got"),
+        (made_by_hand(one(), bytes(9)), "according to the header, got"),
+        (made_by_hand(one(offsets=[4, 12]), bytes(12)), "at byte"),
+        (made_by_hand(one() | {"b": one()["a"]}, bytes(8)), "at byte"),
         (made_by_hand(json.dumps(one()).encode()[:-1] + b"," + json.dumps(one()).encode()[1:], bytes(8)), "twice"),
         (made_by_hand({"__metadata__": 3}), "__metadata__"),
         (made_by_hand({"__metadata__": {"a": 3}}), "__metadata__"),
@@ -249,7 +249,10 @@ def one(dtype="F32", shape=(2,), offsets=(0, 8)):
         (made_by_hand({"__metadata__": {"calibrant": "[]"}}), "unreadable"),
         (made_by_hand({"__metadata__": {"calibrant": '{"ids": [1]}'}}), "not text"),
         (made_by_hand({"__metadata__": {"calibrant": '{"ids": 1}'}}), "not text"),
-        (made_by_hand({"__metadata__": {"calibrant": '{"a": ["x"]}'}} | one(), bytes(8)), "'a' is a tensor and a text"),
+        (
+            made_by_hand({"__metadata__": {"calibrant": '{"a": ["x"]}'}} | one(), bytes(8)),
+            "'a' as a tensor and as text",
+        ),
     ],
 )
 def test_headers_that_lie(content, word, tmp_path):
@@ -267,7 +270,7 @@ def test_the_header_is_bounded(tmp_path, monkeypatch):
     assert LONGEST_HEADER == 100_000_000
     content = written(SOUND)
     monkeypatch.setattr("calibrant.predictions.files.safetensors.LONGEST_HEADER", 50)
-    refused(tmp_path / "p.safetensors", content, "names a header of")
+    refused(tmp_path / "p.safetensors", content, "with a header of")
 
 
 def test_cut_anywhere(tmp_path):
@@ -275,7 +278,7 @@ def test_cut_anywhere(tmp_path):
     for length in range(0, len(content), 5):
         path.write_bytes(content[:length])
         with pytest.raises(FileError):
-            safetensors_store(path)
+            open_safetensors(path)
 
 
 def test_bytes_flipped_anywhere(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.errors import UsageError, WriteError
+from calibrant.predictions.files import numpy_files
 
 RNG = np.random.default_rng(8)
 OLD = cal.Classification.from_logits(RNG.normal(size=(5, 3)), [0, 1, 2, 0, 1])
@@ -85,19 +86,17 @@ def test_readers_see_the_old_or_the_new_file_only(form, tmp_path):
 
 def test_file_that_is_replaced_while_it_is_read(tmp_path, monkeypatch):
     """Every array, and the fingerprint, come from one and the same file."""
-    from calibrant.predictions.files import npy
-
     path = cal.write(OLD, tmp_path / "p.npz")
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     other = cal.Classification.from_logits(OLD.scores[0] + 1, (OLD.labels + 1) % 3)
-    original = npy.read_body
+    original = numpy_files.read_body
 
     def replace_after_reading(*args):
         array = original(*args)
         cal.write(other, path)
         return array
 
-    monkeypatch.setattr("calibrant.predictions.files.stores.read_body", replace_after_reading)
+    monkeypatch.setattr("calibrant.predictions.files.numpy_files.read_body", replace_after_reading)
     read = cal.read(path)
     assert (read.scores == OLD.scores).all()
     assert (read.labels == OLD.labels).all()
@@ -179,7 +178,7 @@ def test_too_long_a_name_is_refused(tmp_path):
 
 def test_folder_that_holds_files_is_not_written_into(tmp_path):
     (tmp_path / "notes.txt").write_text("keep me")
-    with pytest.raises(UsageError, match="it holds files"):
+    with pytest.raises(UsageError, match="got a folder with files"):
         cal.write(OLD, tmp_path)
     assert content(tmp_path) == {"notes.txt": b"keep me"}
 

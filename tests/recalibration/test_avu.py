@@ -10,8 +10,8 @@ import calibrant as cal
 from calibrant.errors import CalibrantError, CalibrantWarning
 from calibrant.kernels.temperature_sums import sure_rows
 from calibrant.recalibration import AvUTemperatureScaling
-from calibrant.recalibration.avu import _Loss, _search
 from calibrant.recalibration.class_rows import ClassRows
+from calibrant.recalibration.methods.avu import AvULoss, grid_search
 
 
 def problem(n=300, classes=4, seed=0, scale=2.0):
@@ -45,7 +45,7 @@ def entropies(z, temperature):
 
 
 def loss_of(z, y, kind="avuc", **known):
-    return _Loss(ClassRows(cal.Classification.from_logits(z, y, **known)), kind, 1)
+    return AvULoss(ClassRows(cal.Classification.from_logits(z, y, **known)), kind, 1)
 
 
 # ----------------------------------------------------------------------------------------------- the loss
@@ -100,8 +100,8 @@ def test_the_bound_is_told_and_so_is_the_likelihood(kind):
         made = AvUTemperatureScaling(loss=kind).fit(cal.Classification.from_logits(z, y))
     assert made.temperature == 1 / 64
     text = " ".join(str(each.message) for each in said)
-    assert "1/64: the loss falls towards 0 with T" in text
-    assert "no proper score" in text
+    assert "1/64: this loss falls to 0 with T" in text
+    assert "not a proper score" in text
     assert made.report.loss == kind
     assert made.report.after < made.report.before
 
@@ -109,23 +109,23 @@ def test_the_bound_is_told_and_so_is_the_likelihood(kind):
 def test_the_best_of_many_temperatures_is_found():
     z, y = problem(seed=3)
     loss = loss_of(z, y)
-    _, value, _ = _search(loss)
+    _, value, _ = grid_search(loss)
     assert value <= min(loss(x) for x in np.linspace(-np.log(64), np.log(64), 777))
 
 
 @pytest.mark.parametrize("centre", [-2.0, 0.1, 3.3])
 def test_the_search_comes_as_close_as_it_says(centre):
     """A loss with a minimum inside, and with a jump at its minimum."""
-    x, _, _ = _search(lambda x: (x - centre) ** 2)
+    x, _, _ = grid_search(lambda x: (x - centre) ** 2)
     assert x == pytest.approx(centre, abs=1e-7)
-    x, value, _ = _search(lambda x: abs(x - centre) + (0.5 if x < centre else 0.0))
+    x, value, _ = grid_search(lambda x: abs(x - centre) + (0.5 if x < centre else 0.0))
     assert x == pytest.approx(centre, abs=1e-7)
     assert value < 1e-7
-    assert _search(lambda x: 1.0)[0] == 0.0
+    assert grid_search(lambda x: 1.0)[0] == 0.0
 
 
 # ----------------------------------------------------------------------------------------------- refusals
-@pytest.mark.parametrize(("which", "word"), [("argmax", "all are right"), ("argmin", "all are wrong")])
+@pytest.mark.parametrize(("which", "word"), [("argmax", "only correct rows"), ("argmin", "only wrong rows")])
 def test_rows_of_one_kind_are_refused(which, word):
     z, _ = problem(50)
     with pytest.raises(CalibrantError, match=word) as refusal:
@@ -136,7 +136,7 @@ def test_rows_of_one_kind_are_refused(which, word):
 def test_rows_without_weight_do_not_count():
     z, y = problem(100)
     right = z.argmax(axis=1) == y
-    with pytest.raises(CalibrantError, match="all are right"):
+    with pytest.raises(CalibrantError, match="only correct rows"):
         fit(z, y, weights=right.astype(float))
 
 

@@ -10,7 +10,7 @@ from scipy.special import expit, log_softmax
 import calibrant as cal
 from calibrant.errors import CalibrantWarning
 from calibrant.recalibration import recalibrator
-from calibrant.recalibration.beta import BetaMap, log_rest
+from calibrant.recalibration.methods.beta import BetaMap, log_rest
 
 TWO = np.log(2.0)
 
@@ -65,7 +65,7 @@ def test_slopes_not_below_zero_are_the_best_of_those(truth, seed):
     best = minimize(loss, [1.0, 1.0, 0.0], bounds=[(0, None), (0, None), (None, None)], tol=1e-13)
     negative = min(truth[:2]) < 0
     if negative:
-        with pytest.warns(CalibrantWarning, match="would be below 0"):
+        with pytest.warns(CalibrantWarning, match="a decreasing curve would fit better"):
             made = recalibrator("beta").fit(of(p, y))
     else:
         made = recalibrator("beta").fit(of(p, y))
@@ -86,14 +86,14 @@ def test_one_half_stays_where_m_is_one_half():
     made = recalibrator("beta(form=ab)").fit(of(p, y))
     a, b, c = numbers(made)
     assert c == pytest.approx((a - b) * TWO, abs=1e-12)
-    np.testing.assert_allclose(made.found.maps[0].apply(np.full((1, 2), -TWO)), -TWO, atol=1e-12)
+    np.testing.assert_allclose(made.maps[0].apply(np.full((1, 2), -TWO)), -TWO, atol=1e-12)
 
 
 @pytest.mark.parametrize(("form", "constant"), [("am", None), ("ab", 0.5)])
 def test_forms_of_two_parameters_do_not_fall_either(form, constant):
     """Predictions turned round leave a constant: the rate of class 1, or 1/2 where 1/2 is kept."""
     p, y = rows(-1.0, -1.0, 0.5)
-    with pytest.warns(CalibrantWarning, match="would be below 0"):
+    with pytest.warns(CalibrantWarning, match="a decreasing curve would fit better"):
         made = recalibrator(f"beta(form={form})").fit(of(p, y))
     after = np.exp(made.transform(of(p, y)).scores[0, :, 1])
     np.testing.assert_allclose(after, y.mean() if constant is None else constant, atol=1e-6)
@@ -180,4 +180,4 @@ def test_where_one_half_is_kept_the_predicted_class_is(seed):
     assert made.accuracy_preserving
     near = 0.5 + np.arange(-50, 51) * 2.0**-53
     logs = np.log(np.stack([1.0 - near, near], axis=1))
-    np.testing.assert_array_equal(made.found.maps[0].apply(logs).argmax(axis=1), logs.argmax(axis=1))
+    np.testing.assert_array_equal(made.maps[0].apply(logs).argmax(axis=1), logs.argmax(axis=1))

@@ -11,7 +11,7 @@ import calibrant as cal
 from calibrant.calibration.binning import assign
 from calibrant.errors import CalibrantWarning, UsageError
 from calibrant.recalibration import HistogramBinning
-from calibrant.recalibration.histogram import HistogramMap
+from calibrant.recalibration.methods.one_vs_rest import HistogramMap
 
 
 def binary(n=3000, seed=0):
@@ -72,7 +72,7 @@ def test_the_binned_error_of_fitted_rows_vanishes(binning):
 def test_tied_values_stay_in_one_bin():
     p = np.repeat([0.1, 0.2, 0.8], [50, 900, 50])
     y = np.random.default_rng(0).integers(0, 2, 1000)
-    found = quiet(of(p, y), binning="mass", bins=10).found.maps[0]
+    found = quiet(of(p, y), binning="mass", bins=10).maps[0]
     assert found.n_parameters == 3
     np.testing.assert_allclose(
         found.curve(0, np.array([0.1, 0.2, 0.8])), [y[:50].mean(), y[50:950].mean(), y[950:].mean()]
@@ -87,9 +87,16 @@ def test_edges_belong_to_the_bin_below():
 def test_empty_bins_keep_their_midpoint_and_are_told():
     p = np.repeat([0.05, 0.95], 50)
     y = np.tile([0, 1], 50)
-    with pytest.warns(CalibrantWarning, match="8 of 10 bins have no row"):
+    with pytest.warns(CalibrantWarning, match=r"[^-]8 of 10 bins have no row"):
         made = HistogramBinning(bins=10).fit(of(p, y))
     assert made.transform(of(np.array([0.35]))).scores[0, 0, 1] == pytest.approx(0.35)
+
+
+def test_empty_bins_of_all_classes_are_counted():
+    """Three classes of ten bins: confidences 0.9 and 0.05 lie in two bins of each class."""
+    p = np.tile(np.array([[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9]]), (20, 1))
+    with pytest.warns(CalibrantWarning, match="24 of 30 bins have no rows"):
+        HistogramBinning(bins=10, ends="inside").fit(cal.Classification.from_probs(p, np.arange(60) % 3))
 
 
 def test_pseudo_rows_by_hand():
@@ -97,9 +104,9 @@ def test_pseudo_rows_by_hand():
     p, y = np.repeat([0.2, 0.9], 20), np.repeat([0, 1], 20)
     with pytest.warns(CalibrantWarning, match="0 or 1"):
         fitted = HistogramBinning(bins=2).fit(of(p, y))
-    np.testing.assert_array_equal(fitted.found.maps[0].values, [0.0, 1.0])
+    np.testing.assert_array_equal(fitted.maps[0].values, [0.0, 1.0])
     inside = HistogramBinning(bins=2, ends="inside").fit(of(p, y))
-    np.testing.assert_allclose(inside.found.maps[0].values, [0.25 / 21, 20.75 / 21])
+    np.testing.assert_allclose(inside.maps[0].values, [0.25 / 21, 20.75 / 21])
 
 
 def test_one_bin_is_the_share_of_the_class():
@@ -139,7 +146,7 @@ def test_equal_mass_costs_accuracy_with_many_classes_and_says_so(data_folder):
 )
 def test_bins_that_cannot_be_are_refused(fields):
     with pytest.raises(ValueError, match=r"edges|probabilities|points"):
-        HistogramMap.restored(fields)
+        HistogramMap.from_parameters(fields)
 
 
 def test_options_are_checked():

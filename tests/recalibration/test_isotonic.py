@@ -17,8 +17,8 @@ import calibrant as cal
 from calibrant.errors import CalibrantWarning, UsageError
 from calibrant.kernels.isotonic import joined_ties
 from calibrant.recalibration import IsotonicCalibration, MulticlassIsotonic
-from calibrant.recalibration.isotonic import IsotonicMap
-from calibrant.recalibration.isotonic_multiclass import MulticlassIsotonicMap, kept_on_top
+from calibrant.recalibration.class_rows import keep_top_class
+from calibrant.recalibration.methods.one_vs_rest import IsotonicMap, MulticlassIsotonicMap
 
 
 def quiet(method, predictions):
@@ -91,7 +91,7 @@ def test_single_precision_does_not_part_ties():
         for kind in (np.float64, np.float32)
     ]
     assert made[0].n_parameters == made[1].n_parameters
-    np.testing.assert_allclose(made[0].found.maps[0].values, made[1].found.maps[0].values, atol=1e-12)
+    np.testing.assert_allclose(made[0].maps[0].values, made[1].maps[0].values, atol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -110,7 +110,7 @@ def test_joined_ties_are_near_and_in_order(values, share):
 def test_the_fit_is_the_best_rising_function(classes):
     """Σ (g − y)² of class 1 cannot be lessened by any other rising function of p: here, mixtures with random ones."""
     p, y = problem(classes=classes, n=200)
-    made = quiet(IsotonicCalibration(), cal.Classification.from_probs(p, y)).found.maps[0]
+    made = quiet(IsotonicCalibration(), cal.Classification.from_probs(p, y)).maps[0]
     number = 0 if classes == 2 else 1
     hit, fit = (y == 1).astype(float), made.curve(number, p[:, 1])
     best = np.square(fit - hit).sum()
@@ -135,7 +135,7 @@ def test_ends_kept_inside_have_finite_nll():
     inside = IsotonicCalibration(ends="inside").fit(cal.Classification.from_probs(p, y))
     assert np.isinf(cal.measure(fitted.transform(test), ["nll"])["nll"])
     assert cal.measure(inside.transform(test), ["nll"])["nll"] < cal.measure(test, ["nll"])["nll"]
-    values = inside.found.maps[0].values
+    values = inside.maps[0].values
     assert values.min() > 0.0
     assert values.max() < 1.0
 
@@ -147,7 +147,7 @@ def test_pseudo_rows_by_hand():
         IsotonicCalibration(ends="inside"),
         cal.Classification.from_probs(np.stack([1 - p, p], axis=1), np.zeros(20, int)),
     )
-    assert made.found.maps[0].values == pytest.approx([1 / 22])
+    assert made.maps[0].values == pytest.approx([1 / 22])
 
 
 def test_classes_without_rows_are_told():
@@ -176,8 +176,8 @@ def test_two_classes_are_treated_alike():
     p, y = problem(classes=2)
     made = quiet(MulticlassIsotonic(), cal.Classification.from_probs(p, y))
     turned = quiet(MulticlassIsotonic(), cal.Classification.from_probs(p[:, ::-1], 1 - y))
-    straight = made.found.maps[0].apply(np.log(p))
-    np.testing.assert_allclose(turned.found.maps[0].apply(np.log(p[:, ::-1]))[:, ::-1], straight, atol=1e-9)
+    straight = made.maps[0].apply(np.log(p))
+    np.testing.assert_allclose(turned.maps[0].apply(np.log(p[:, ::-1]))[:, ::-1], straight, atol=1e-9)
 
 
 @settings(max_examples=100, deadline=None)
@@ -195,7 +195,7 @@ def test_near_ties_do_not_change_the_predicted_class(seed, classes, apart):
 
 def test_what_needs_no_lift_is_left_alone():
     logs = np.log([[0.2, 0.5, 0.3], [0.25, 0.25, 0.5]])
-    np.testing.assert_array_equal(kept_on_top(logs.copy(), logs), logs)
+    np.testing.assert_array_equal(keep_top_class(logs.copy(), logs), logs)
 
 
 def test_order_is_kept_and_rows_come_back():
@@ -243,13 +243,13 @@ def test_real_networks_keep_their_accuracy_and_gain(data_folder):
     ],
 )
 def test_curves_that_cannot_be_are_refused(fields):
-    with pytest.raises(ValueError, match=r"rise|points|no array of numbers"):
-        IsotonicMap.restored(fields)
+    with pytest.raises(ValueError, match=r"increase|points|not an array of finite numbers"):
+        IsotonicMap.from_parameters(fields)
 
 
 @pytest.mark.parametrize("change", [{"x": np.zeros(4)}, {"values": np.ones(3)}, {"identity": 0.0}])
 def test_other_points_are_refused(change):
-    with pytest.raises(ValueError, match=r"rise|identity"):
+    with pytest.raises(ValueError, match=r"increase|identity"):
         replace(strict(), **change)
 
 

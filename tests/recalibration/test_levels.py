@@ -14,7 +14,7 @@ import calibrant as cal
 from calibrant.calibration.uniformity import cramer_von_mises
 from calibrant.errors import CalibrantWarning, UsageError
 from calibrant.recalibration import IsotonicLevels
-from calibrant.recalibration.levels import LevelsMap, Observed, level_ends, levels_come_true, quantiles_at
+from calibrant.recalibration.methods.levels import LevelCurve, LevelsMap, level_ends, observed_levels, quantiles_at
 
 
 def gaussian(n=4000, members=1, seed=0, factor=2.0):
@@ -75,7 +75,7 @@ def test_mixtures_by_root_finding():
     test = gaussian(5, members=3, seed=3)
     after = made.transform(test)
     for row in range(5):
-        for j, level in enumerate(made.found.maps[0].inverse(after.levels)):
+        for j, level in enumerate(made.maps[0].inverse(after.levels)):
 
             def short(x, row=row, level=level):
                 return norm.cdf(x, test.mean[:, row], test.std[:, row]).mean() - level
@@ -85,8 +85,8 @@ def test_mixtures_by_root_finding():
 
 def test_the_fitted_rows_come_out_at_middle_ranks():
     given = gaussian(101)
-    found = quiet(given).found.maps[0]
-    u = levels_come_true(given)[0]
+    found = quiet(given).maps[0]
+    u = observed_levels(given)[0]
     np.testing.assert_allclose(np.sort(found.apply(u)), (np.arange(101) + 0.5) / 101, atol=1e-12)
     np.testing.assert_allclose(found.inverse(found.apply(u)), u, atol=1e-12)
 
@@ -94,7 +94,7 @@ def test_the_fitted_rows_come_out_at_middle_ranks():
 # ------------------------------------------------------------------------------------- mathematics
 def test_the_loss_is_the_statistic_of_cramer_and_von_mises():
     given = gaussian(200)
-    report, u = quiet(given).report, np.sort(levels_come_true(given)[0])
+    report, u = quiet(given).report, np.sort(observed_levels(given)[0])
     assert report.before == pytest.approx(cramer_von_mises(u) / 200, rel=1e-9)
     assert report.after == pytest.approx(1 / (12 * 200**2), rel=1e-6)
 
@@ -106,7 +106,7 @@ def test_the_observed_share_and_its_error_by_brute_force(rows):
     high = np.minimum(low + np.array([b for _, b, _ in rows]) / 10, 1.0)
     shares = np.array([float(c) for _, _, c in rows])
     shares /= shares.sum()
-    seen = Observed.of(low, high, shares)
+    seen = LevelCurve.of(low, high, shares)
     p = (np.arange(20_000) + 0.5) / 20_000
     wide = np.where(high > low, high - low, 1.0)
     below = np.where((high > low)[:, None], ((p - low[:, None]) / wide[:, None]).clip(0.0, 1.0), p >= low[:, None])
@@ -120,7 +120,7 @@ def test_the_observed_share_and_its_error_by_brute_force(rows):
 @given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=20), st.integers(0, 2**32 - 1))
 def test_no_rising_map_of_the_levels_does_better(u, seed):
     at = np.array(u)
-    seen = Observed.of(at, at, np.full(len(at), 1 / len(at)))
+    seen = LevelCurve.of(at, at, np.full(len(at), 1 / len(at)))
     best = seen.squared_error(seen.map().apply(seen.levels))
     rng = np.random.default_rng(seed)
     for _ in range(20):
@@ -148,7 +148,7 @@ def test_point_masses_that_are_right_leave_levels_alone():
     def draw(*shape):
         return np.where(rng.random(shape) < 0.5, 0.0, rng.exponential(size=shape))
 
-    found = quiet(cal.Regression.from_samples(draw(count, n), draw(n))).found.maps[0]
+    found = quiet(cal.Regression.from_samples(draw(count, n), draw(n))).maps[0]
     p = np.linspace(0.02, 0.98, 49)
     np.testing.assert_allclose(found.apply(p), p, atol=0.015)
 
@@ -157,7 +157,7 @@ def test_weights_may_have_any_unit():
     given = gaussian(60)
     weights = np.random.default_rng(0).integers(1, 4, 60).astype(float)
     many, few = (quiet(replace(given, info=replace(given.info, weights=w))) for w in (weights, weights / 1000))
-    np.testing.assert_allclose(many.found.maps[0].observed, few.found.maps[0].observed, atol=1e-12)
+    np.testing.assert_allclose(many.maps[0].observed, few.maps[0].observed, atol=1e-12)
 
 
 # ------------------------------------------------------------------------------------- what is said

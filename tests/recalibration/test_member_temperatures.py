@@ -188,7 +188,7 @@ def test_rows_that_are_all_wrong_end_at_the_upper_bound_and_say_so(members):
     found = fit(of(z, y))
     assert found.at_bound == tuple(range(members))
     np.testing.assert_allclose(found.temperatures, 64)
-    assert "guessing" in found.notes()[0].message
+    assert "uniform prediction" in found.notes()[0].message
 
 
 @pytest.mark.parametrize("members", [1, 3])
@@ -275,7 +275,7 @@ def test_json():
 def test_a_fit_that_did_not_settle_says_so():
     z, y = problem(2)
     found = fit(of(z, y))
-    found.fitted = replace(found.fitted, fits=(replace(found.report, converged=False),))
+    found._state = replace(found._state, fits=(replace(found.report, converged=False),))
     assert [note.code for note in found.notes()] == ["fit-not-converged"]
 
 
@@ -290,20 +290,21 @@ def refused(call, *words):
 
 def test_what_cannot_be_fitted_is_refused():
     z, y = problem(2, n=20)
-    refused(lambda: fit(of(z, None)), "label", "there are no labels")
-    refused(lambda: fit(of(z, None, label_probs=np.full((20, 4), 0.25))), "only soft labels")
-    refused(lambda: fit(cal.Regression.from_gaussian(np.ones(5), np.ones(5), np.ones(5))), "is regression")
+    refused(lambda: fit(of(z, None)), "label", "got no labels")
+    refused(lambda: fit(of(z, None, label_probs=np.full((20, 4), 0.25))), "soft labels only")
+    refused(lambda: fit(cal.Regression.from_gaussian(np.ones(5), np.ones(5), np.ones(5))), "got regression predictions")
     z[:, np.arange(20), y] = -np.inf
-    refused(lambda: fit(of(z, y)), "no member finds any label possible")
-    refused(lambda: fit(of(np.full((1, 20, 3), np.nan), y % 3, check=False)), "row 0", "nan")
-    refused(lambda: fit(cal.Classification.from_probs(np.ones((20, 3)), y % 3, check=False)), "sum to 3")
+    refused(lambda: fit(of(z, y)), "labels to which no member gives a positive probability")
+    unchecked = cal.Classification.build
+    refused(lambda: fit(unchecked("logits", np.full((1, 20, 3), np.nan), y % 3, check=False)), "row 0", "nan")
+    refused(lambda: fit(unchecked("probs", np.ones((1, 20, 3)), y % 3, check=False)), "a sum of 3 in row 0")
 
 
 def test_other_members_are_refused():
     z, y = problem(3, n=50)
     found = fit(of(z, y, member_names=["a", "b", "c"]))
-    refused(lambda: found.transform(of(z[:2], y)), "the 3 members of the fit", "has 2")
-    refused(lambda: found.transform(of(z, y, member_names=["a", "c", "b"])), "'b' as number 1", "'c'")
+    refused(lambda: found.transform(of(z[:2], y)), "the 3 members of the fit", "got 2")
+    refused(lambda: found.transform(of(z, y, member_names=["a", "c", "b"])), "'b' at position 1", "'c'")
     refused(lambda: found.transform(cal.Judged.from_confidence(np.full(5, 0.5), np.ones(5, bool))), "judged")
     refused(lambda: MemberTemperatureScaling(members="average"), "expected each", "'average'")
 

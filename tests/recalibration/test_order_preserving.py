@@ -18,9 +18,15 @@ import calibrant as cal
 from calibrant.errors import CalibrantWarning
 from calibrant.recalibration import recalibrator
 from calibrant.recalibration.class_rows import FLOOR
-from calibrant.recalibration.networks_diagonal import NODES, WIDTH, DiagonalMap, places
-from calibrant.recalibration.networks_training import in_order, positive
-from calibrant.recalibration.order_preserving import OrderInvariantMap, OrderPreservingMap
+from calibrant.recalibration.methods.network_training import positive, restore_order
+from calibrant.recalibration.methods.order_preserving import (
+    NODES,
+    WIDTH,
+    DiagonalMap,
+    OrderInvariantMap,
+    OrderPreservingMap,
+    chebyshev_x,
+)
 
 NETWORKS = ["diag", "op", "order_invariant"]
 CLASSES = 4
@@ -103,11 +109,11 @@ def test_the_diagonal_function_is_the_integral_of_its_network(seed):
     made = random_map("diag", seed, size=1.0)
 
     def derivative(score: float) -> float:
-        units = np.tanh(float(places(np.array(score))) * made.slopes + made.offsets)
+        units = np.tanh(float(chebyshev_x(np.array(score))) * made.slopes + made.offsets)
         return made.beta * float(positive(units @ made.outputs + made.bias)[0])
 
     for score in (-1e-3, -0.5, -4.0, -60.0, FLOOR):
-        value = np.polynomial.chebyshev.chebval(places(np.array(score)), made.coefficients)
+        value = np.polynomial.chebyshev.chebval(chebyshev_x(np.array(score)), made.coefficients)
         assert value == pytest.approx(-quad(derivative, score, 0.0, epsabs=1e-10, limit=200)[0], rel=1e-6)
 
 
@@ -120,7 +126,7 @@ def test_what_is_said_to_rise_does_and_what_does_not_is_seen():
 
 
 def test_nodes_and_places_span_all_scores():
-    assert places(np.array([0.0, FLOOR])).tolist() == [-1.0, 1.0]
+    assert chebyshev_x(np.array([0.0, FLOOR])).tolist() == [-1.0, 1.0]
     assert (NODES[0], NODES[-1]) == (1.0, -1.0)
     assert pytest.approx(np.log(1.0 + 1022.0 * np.log(2.0))) == WIDTH
 
@@ -128,8 +134,8 @@ def test_nodes_and_places_span_all_scores():
 def test_scores_that_have_their_order_are_left_alone():
     like = np.array([[3.0, 1.0, 2.0]])
     right = np.array([[0.0, -2.0, -1.0]])
-    assert in_order(right, like) is right
-    mended = in_order(np.array([[0.0, 0.5, 0.0]]), like)
+    assert restore_order(right, like) is right
+    mended = restore_order(np.array([[0.0, 0.5, 0.0]]), like)
     assert mended[0, 0] > mended[0, 2] > mended[0, 1]
 
 
@@ -142,7 +148,7 @@ def test_maps_that_cannot_be_are_refused(name, broken):
         "nan": {"offsets": np.full(5, np.nan)},
         "beta": {"beta": 0.0},
     }[broken]
-    with pytest.raises(ValueError, match=r"layers|weights|slope"):
+    with pytest.raises(ValueError, match=r"layers|weights|beta must be positive"):
         type(random_map(name))(**(fields | spoilt))
 
 
@@ -235,4 +241,4 @@ def test_stored_networks_are_used_without_pytorch(tmp_path):
     done = subprocess.run([sys.executable, "-c", WITHOUT, str(path)], capture_output=True, text=True, check=True)
     shape, refusal = done.stdout.splitlines()
     assert shape == "(1, 20, 4)"
-    assert refusal == "diag: expected PyTorch, but it is not installed; pip install 'calibrant[torch]'"
+    assert refusal == "diag: expected PyTorch, got none installed; pip install 'calibrant[torch]'"

@@ -13,8 +13,8 @@ import calibrant as cal
 from calibrant.errors import CalibrantError, CalibrantWarning
 from calibrant.kernels import jit
 from calibrant.kernels.temperature_sums import TemperatureSums
-from calibrant.recalibration import MemberTemperatureScaling, TemperatureScaling, one_temperature
-from calibrant.recalibration.temperature import TemperatureMap
+from calibrant.recalibration import MemberTemperatureScaling, TemperatureScaling, temperature_solver
+from calibrant.recalibration.methods.temperature import TemperatureMap
 
 NETWORKS = {"resnet110": (2.395, 0.01132, 0.209261), "densenet40": (2.8826, 0.00946, 0.225086)}
 
@@ -187,7 +187,7 @@ def test_what_is_fitted_has_nothing_left_to_fit(dtype):
 @pytest.mark.parametrize("classes", [5, 60])
 def test_threads_give_the_same_bits(monkeypatch, dtype, classes):
     monkeypatch.setattr(jit, "SERIAL_BELOW", 0)
-    monkeypatch.setattr(one_temperature, "LARGE", 0)
+    monkeypatch.setattr(temperature_solver, "LARGE", 0)
     z, y = problem(4000, classes, dtype=dtype)
     one, three = (fit(z, y, threads=threads) for threads in (1, 3))
     assert (one.temperature, one.report) == (three.temperature, three.report)
@@ -199,7 +199,7 @@ def test_a_start_from_some_rows_leads_to_the_optimum_of_all(monkeypatch):
     z, y = problem(4000, 5)
     hit = np.argsort(z.argmax(axis=1) != y, kind="stable")
     whole = fit(z, y)
-    monkeypatch.setattr(one_temperature, "LARGE", 0)
+    monkeypatch.setattr(temperature_solver, "LARGE", 0)
     for order in (slice(None), hit, hit[::-1]):
         made = fit(z[order], y[order])
         assert made.temperature == pytest.approx(whole.temperature, rel=1e-8)
@@ -242,7 +242,7 @@ def test_impossible_labels_are_left_out(dtype, classes):
 def test_all_right_ends_at_the_lower_bound(margin):
     z, y = problem(200)
     z[np.arange(200), y] = z.max(axis=1) + margin
-    with pytest.warns(CalibrantWarning, match="1/64: every row is right"):
+    with pytest.warns(CalibrantWarning, match="1/64: every row is correct"):
         made = TemperatureScaling().fit(cal.Classification.from_logits(z, y))
     assert made.temperature == 1 / 64
     assert made.report.gradient == 0.0
@@ -250,9 +250,9 @@ def test_all_right_ends_at_the_lower_bound(margin):
 
 def test_bounds_are_told_apart():
     z, y = problem(200)
-    with pytest.warns(CalibrantWarning, match="bound 64: guessing"):
+    with pytest.warns(CalibrantWarning, match="bound 64: a uniform prediction"):
         worst = TemperatureScaling().fit(cal.Classification.from_logits(z, z.argmin(axis=1)))
-    with pytest.warns(CalibrantWarning, match="1/64: a smaller one"):
+    with pytest.warns(CalibrantWarning, match="1/64: a lower one"):
         small = TemperatureScaling().fit(cal.Classification.from_logits(1e-3 * z, y))
     assert (worst.temperature, small.temperature) == (64, 1 / 64)
 
@@ -269,22 +269,22 @@ def test_what_is_no_prediction_is_refused(classes, bad):
     z, y = problem(300, classes, dtype=np.float32)
     z[250, 2] = bad
     with pytest.raises(CalibrantError, match="row 250, class 2") as refusal:
-        TemperatureScaling().fit(cal.Classification.from_logits(z, y, check=False))
+        TemperatureScaling().fit(cal.Classification.build("logits", z[None], y, check=False))
     assert "\n" not in str(refusal.value)
     with pytest.raises(CalibrantError, match="sum to"):
-        TemperatureScaling().fit(cal.Classification.from_probs(np.ones((9, 3)), np.zeros(9, int), check=False))
+        TemperatureScaling().fit(cal.Classification.build("probs", np.ones((1, 9, 3)), np.zeros(9, int), check=False))
 
 
 def test_rows_that_cannot_be_are_refused():
     z, y = problem(20)
     z[np.arange(20), y] = -np.inf
-    with pytest.raises(CalibrantError, match="no label is possible"):
+    with pytest.raises(CalibrantError, match="labels of probability 0 only"):
         TemperatureScaling().fit(cal.Classification.from_logits(z, y))
 
 
 def test_a_map_that_cannot_be_is_refused():
     for temperature in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(ValueError, match="a temperature of"):
+        with pytest.raises(ValueError, match="temperature must be positive"):
             TemperatureMap(temperature)
 
 
@@ -323,7 +323,7 @@ def test_reports_travel(tmp_path):
 def test_scores_one_float_apart_leave_the_predicted_class(dtype, temperature):
     z, y = problem(500, dtype=dtype)
     made = fit(z, y)
-    made.fitted = replace(made.found, maps=(TemperatureMap(temperature),))
+    made._state = replace(made.state, maps=(TemperatureMap(temperature),))
     highest = np.random.default_rng(0).uniform(1.0, 30.0, 4000).astype(dtype)
     near = np.stack([np.nextafter(highest, dtype(-np.inf)), highest, np.zeros(4000, dtype)] + [highest * 0] * 2, axis=1)
     after = made.transform(cal.Classification.from_logits(near)).scores[0]

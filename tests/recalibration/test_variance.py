@@ -12,7 +12,7 @@ from scipy.optimize import minimize, minimize_scalar
 import calibrant as cal
 from calibrant.errors import CalibrantError, CalibrantWarning, ShapeError
 from calibrant.recalibration import StdScaling, VarianceScaling
-from calibrant.recalibration.variance import LEAST, VarianceMap
+from calibrant.recalibration.methods.variance import LOWER_BOUND, VarianceMap
 
 
 def rows(n=400, w=2.5, b=0.7, seed=0, spread=1.0, **known):
@@ -40,20 +40,20 @@ def quietly(method, predictions):
 def test_no_other_optimiser_finds_a_lower_score(seed, w, b):
     predictions = rows(w=w, b=b, seed=seed)
     found = quietly(VarianceScaling(), predictions)
-    made = found.found.maps[0]
+    made = found.maps[0]
     assert found.converged
     assert found.report.gradient < 1e-8
     assert found.report.before == pytest.approx(dss(1.0, 0.0, predictions), rel=1e-12)
     assert found.report.after == pytest.approx(dss(made.w, made.b, predictions), rel=1e-12)
     unit = np.mean((predictions.y - predictions.mean[0]) ** 2)
-    bounds = [(LEAST, None), (LEAST * unit, None)]
+    bounds = [(LOWER_BOUND, None), (LOWER_BOUND * unit, None)]
     for start in [(1.0, 0.1), (0.1, 5.0), (5.0, 0.001)]:
         other = minimize(lambda x: dss(*x, predictions), start, method="L-BFGS-B", bounds=bounds, tol=1e-14)
         assert found.report.after <= other.fun + 1e-9
 
 
 def test_the_truth_is_found_from_many_rows():
-    made = VarianceScaling().fit(rows(n=60_000, w=2.5, b=0.7)).found.maps[0]
+    made = VarianceScaling().fit(rows(n=60_000, w=2.5, b=0.7)).maps[0]
     assert made.w == pytest.approx(2.5, rel=0.03)
     assert made.b == pytest.approx(0.7, rel=0.06)
 
@@ -83,7 +83,7 @@ def test_it_settles_whatever_the_rows(seed, n, spread, freedom):
     for start in starts:
         ends = minimize(lambda x: dss(*np.exp(x), predictions), np.log(start), method="Nelder-Mead").x
         w, b = np.exp(ends)
-        if w * np.mean(std**2) > LEAST * unit and b > LEAST * unit:
+        if w * np.mean(std**2) > LOWER_BOUND * unit and b > LOWER_BOUND * unit:
             assert found.report.after <= dss(w, b, predictions) + 1e-9
 
 
@@ -104,7 +104,7 @@ def test_scaling_alone_when_b_is_at_its_bound_is_std_scaling():
     errors = 2 * usual.std[0] ** 1.3 * np.random.default_rng(0).normal(size=2000)
     predictions = replace(usual, y=usual.mean[0] + errors)
     made = VarianceScaling().fit(predictions)
-    found = made.found.maps[0]
+    found = made.maps[0]
     assert found.pure_scaling
     assert made.injective
     assert np.sqrt(found.w) == pytest.approx(StdScaling().fit(predictions).factor, rel=1e-6)
@@ -112,7 +112,7 @@ def test_scaling_alone_when_b_is_at_its_bound_is_std_scaling():
 
 def test_variances_that_say_nothing_are_warned_of():
     predictions = rows(w=0.0, b=1.0, n=5000, spread=2.0)
-    with pytest.warns(CalibrantWarning, match="variance: w ended at its bound.*not injective"):
+    with pytest.warns(CalibrantWarning, match="variance: w ended at its lower bound.*not injective"):
         made = VarianceScaling().fit(predictions)
     assert not made.injective
     np.testing.assert_allclose(made.transform(predictions).std, made.transform(predictions).std[0, 0], rtol=1e-4)
@@ -122,9 +122,9 @@ def test_variances_that_say_nothing_are_warned_of():
 def test_equal_variances_are_scaled():
     rng = np.random.default_rng(0)
     predictions = cal.Regression.from_gaussian(np.zeros(100), np.full(100, 0.3), rng.normal(size=100))
-    with pytest.warns(CalibrantWarning, match="cannot be told apart"):
+    with pytest.warns(CalibrantWarning, match="cannot be separated"):
         made = VarianceScaling().fit(predictions)
-    assert made.found.maps[0].pure_scaling
+    assert made.maps[0].pure_scaling
     assert cal.measure(made.transform(predictions), ["se_var_ratio"])["se_var_ratio"] == pytest.approx(1.0, rel=1e-9)
 
 
@@ -200,7 +200,7 @@ def test_samples_are_matched_and_quantiles_refused(method):
     assert out.samples is None
     np.testing.assert_array_equal(out.mean, drawn.moment_matched().mean)
     cut = cal.Regression.from_quantiles(np.tile([-1.0, 0.0, 1.0], (5, 1)), [0.1, 0.5, 0.9], np.zeros(5))
-    with pytest.raises(CalibrantError, match=r"has quantiles; give mean and std"):
+    with pytest.raises(CalibrantError, match=r"got quantiles in 'predictions'; give mean and std"):
         method().fit(cut)
 
 
@@ -218,5 +218,6 @@ def test_few_rows_are_said():
 
 @pytest.mark.parametrize("odd", [(0.0, 1.0), (np.nan, 1.0), (1.0, -1.0), (1.0, np.inf), (1.0, 1.0, 2.0)])
 def test_maps_that_cannot_be_are_refused(odd):
-    with pytest.raises(ValueError, match="of"):
+    message = "bounds must be between 0 and w or b" if len(odd) == 3 else "w must be positive and b at least 0"
+    with pytest.raises(ValueError, match=message):
         VarianceMap(*odd)

@@ -82,11 +82,11 @@ def test_names_of_the_contract_are_there():
     ],
 )
 def test_what_cannot_be_given_is_skipped_with_its_reason(missing, predictions):
-    result = cal.evaluate(predictions, resamples=40).results[0]
-    assert missing in result.skipped.values()
+    result = cal.evaluate(predictions, "report", resamples=40).results[0]
+    assert missing in map(str, result.skipped.values())
     assert not set(result.skipped) & set(result.metrics)
     names = {spec.partition("(")[0] for spec in (*result.skipped, *result.metrics)}
-    assert names == {name for name, m in METRICS.items() if m.default and m.tasks & {"classification", "judged"}}
+    assert names == {name for name, m in METRICS.items() if m.in_report and m.tasks & {"classification", "judged"}}
 
 
 def test_asking_only_for_what_cannot_be_given_is_an_error():

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from evaluations import evaluate_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -25,7 +26,7 @@ def normal(n=300, width=1.0, seed=0, **known):
 
 
 def estimates(made, *specs, **known):
-    return cal.evaluate(made, list(specs), **{"resamples": 100, **known}).results[0].metrics
+    return evaluate_with(made, list(specs), **{"resamples": 100, **known}).results[0].metrics
 
 
 # ------------------------------------------------------------------------------- central intervals
@@ -183,7 +184,7 @@ def test_one_row(kind):
         "one sample": cal.Regression.from_samples([[0.0]], [0.3]),
         "quantiles": cal.Regression.from_quantiles([[-1.0, 1.0]], [0.025, 0.975], [0.3]),
     }[kind]
-    found = cal.evaluate(made, resamples=50).results[0].metrics
+    found = cal.evaluate(made, "report", resamples=50).results[0].metrics
     assert {"calibration_error", "mace", "rmsce", "picp", "width"} <= set(found)
     assert all(math.isfinite(found[name].value) for name in ("mace", "picp", "width"))
 

@@ -4,13 +4,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from evaluations import evaluate_with
 from scipy.special import softmax
 
 import calibrant as cal
-from calibrant.kernels.held import PREDICTIONS
-from calibrant.kernels.records import take
+from calibrant.kernels.records import PREDICTIONS, take
 from calibrant.kernels.rows import rows_of
-from calibrant.registry.sampled import MOST_ENTRIES, SampledClasses, most_rows
+from calibrant.registry.state.row_sample import MOST_ENTRIES, SampledClasses, most_rows
 
 SPECS = ("ce(rows=60)", "skce(rows=60)", "skce(form=block,rows=60)")
 
@@ -87,7 +87,7 @@ def test_the_same_digits_from_files_blocks_groups_and_threads(tmp_path, spec):
         (predictions, {"threads": 3}),
         (cal.scan(path), {"block_rows": 53, "threads": 2}),
     ):
-        found = cal.evaluate(source, spec, by="side", resamples=30, **options).results[0]
+        found = evaluate_with(source, spec, by="side", resamples=30, **options).results[0]
         assert dict(found.metrics) == dict(whole.metrics)
         assert [dict(group.metrics) for group in found.groups] == [dict(group.metrics) for group in whole.groups]
 
@@ -97,7 +97,7 @@ def test_the_same_digits_of_regressions_from_blocks(tmp_path):
     path = cal.write(predictions, tmp_path / "p.npz")
     whole = cal.evaluate(predictions, "skce(rows=60)", resamples=30)
     for source, rows in ((predictions, 37), (cal.scan(path), 53)):
-        found = cal.evaluate(source, "skce(rows=60)", resamples=30, block_rows=rows)
+        found = evaluate_with(source, "skce(rows=60)", resamples=30, block_rows=rows)
         assert dict(found.results[0].metrics) == dict(whole.results[0].metrics)
 
 

@@ -26,13 +26,13 @@ def made():
     models = {"one": shifted.member(0), "five": shifted.subset(range(1, 6)), "eight": shifted.subset(range(8))}
     return SimpleNamespace(
         clean=cal.evaluate(clean.subset(range(5)).named("clean digits"), resamples=FEW),
-        shifted=cal.evaluate(
-            shifted.subset(range(5)).named("shifted digits"), by=("severity", "shift"), shift=True, resamples=FEW
+        shifted=cal.evaluate_shift(
+            shifted.subset(range(5)).named("shifted digits"), by=("severity", "shift"), resamples=FEW
         ),
         checked=cal.check(clean.subset(range(5)).named("clean digits"), draws=100),
         passed=cal.check(shifted.subset(range(5)).named("shifted digits"), shift=True, draws=100),
         detected=cal.detect(clean, glyphs, "mutual_information", resamples=FEW),
-        mended=cal.recalibrate(held_out, shifted.named("shifted, all")).evaluation,
+        recalibrated=cal.recalibrate(held_out, shifted.named("shifted, all")).evaluation,
         compared=cal.compare(models, pool=shifted.subset(range(10, 20)), shift=True, resamples=100),
         numbers=cal.evaluate(regression(), "default", resamples=FEW),
         judged=cal.evaluate(answers(), resamples=FEW),

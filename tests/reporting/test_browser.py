@@ -7,6 +7,7 @@ import io
 
 import numpy as np
 import pytest
+from evaluations import evaluate_with
 
 import calibrant as cal
 from calibrant.reporting.report import document_of
@@ -20,7 +21,7 @@ def visible(page, selector):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (1200, "dark"), (390, "light")])
-def test_every_section_is_seen_and_nothing_spills(page_path, everything, opened, width, scheme):
+def test_every_section_is_visible_without_overflow(page_path, everything, opened, width, scheme):
     page = opened(page_path, width=width, scheme=scheme)
     document = document_of(everything)
     chooser = page.locator("#subject")
@@ -50,7 +51,7 @@ def test_every_chart_is_drawn(page_path, everything, opened):
     assert min(marks) > 2
 
 
-def test_bins_and_binning_are_switched(page_path, made, opened):
+def test_bins_and_binning_can_be_selected(page_path, made, opened):
     page = opened(page_path)
     figure = page.locator("figure.chart", has_text="Reliability diagram").first
     figure.locator("summary").click()
@@ -80,7 +81,7 @@ def test_the_chosen_input_is_the_one_that_is_shown(page_path, everything, opened
         assert {panel.get_attribute("data-subject") for panel in visible(page, ".panel")} == {str(k)}
 
 
-def test_numbers_of_a_chart_can_be_taken(page_path, opened):
+def test_data_of_a_chart_can_be_downloaded(page_path, opened):
     page = opened(page_path)
     figure = page.locator("figure.chart", has_text="Reliability diagram").first
     with page.expect_download() as waiting:
@@ -100,9 +101,9 @@ def test_numbers_of_a_chart_can_be_taken(page_path, opened):
     assert "var(--" not in drawn, "a file has no style sheet to look colours up in"
 
 
-def test_what_is_not_known_is_not_told(opened, tmp_path):
+def test_missing_values_are_not_in_tooltips(opened, tmp_path):
     rows = cal.Judged.from_confidence([0.6, 0.7, 0.9, 0.8] * 20, [True, False, True, True] * 20)
-    page = opened(cal.report(cal.evaluate(rows, "ece,ks", intervals=False), tmp_path / "bare.html"))
+    page = opened(cal.report(evaluate_with(rows, "ece,ks", intervals=False), tmp_path / "bare.html"))
     figure = page.locator("figure.chart", has_text="Reliability diagram").first
     labels = [mark.get_attribute("aria-label") for mark in page.query_selector_all(".canvas [aria-label]")]
     assert any("mean confidence" in label for label in labels)
@@ -115,7 +116,7 @@ def test_what_is_not_known_is_not_told(opened, tmp_path):
     assert not page.locator("figcaption + * + .below", has_text="Shaded").count(), "there is no band"
 
 
-def test_sliders_leave_out_the_rows_below(page_path, made, opened):
+def test_sliders_hide_the_rows_below(page_path, made, opened):
     page = opened(page_path)
     stored = made.clean.results[0].worst_rows
     block = page.locator(".panel:not([hidden]) .rows").first

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.evaluation.result import Evaluation
 from calibrant.reporting import page
 from calibrant.reporting.report import document_of
+from calibrant.results.evaluation import Evaluation
 
 EVIL = (
     "<script>window.pwned=1</script>",

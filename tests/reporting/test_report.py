@@ -12,17 +12,18 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from evaluations import evaluate_with
 
 import calibrant as cal
 from calibrant.demo import demo_path
 from calibrant.errors import MissingExtra, UsageError, WriteError
-from calibrant.evaluation.verdict import verdict
+from calibrant.render.verdicts.api import verdict
+from calibrant.reporting.charts.palette import DARK, LIGHT, themed
 from calibrant.reporting.document import Document, Section, figures_of, rounded, slug
 from calibrant.reporting.figures import FORMS, svg, write_figures
 from calibrant.reporting.figures import csv as figure_csv
-from calibrant.reporting.gathering import curve_options, gather
-from calibrant.reporting.palette import DARK, LIGHT, themed
 from calibrant.reporting.report import document_of
+from calibrant.reporting.report_data import collect, curve_options
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -57,7 +58,7 @@ def test_each_chart_is_written_once(everything, page_path):
 
 
 @pytest.mark.parametrize("given", [[], 3, [None], {}])
-def test_what_is_no_evaluation_is_refused(given, tmp_path):
+def test_other_types_are_refused(given, tmp_path):
     with pytest.raises(UsageError, match="expected evaluations"):
         cal.report(given, tmp_path / "x.html")
     assert not list(tmp_path.iterdir())
@@ -70,7 +71,7 @@ def test_a_page_that_cannot_be_written_leaves_nothing(made, tmp_path):
         cal.report(made.judged, tmp_path)
 
 
-def test_without_the_extra_it_says_how_to_get_it(made, tmp_path, monkeypatch):
+def test_without_the_extra_the_error_names_it(made, tmp_path, monkeypatch):
     real = builtins.__import__
 
     def without(name, *rest, **more):
@@ -86,59 +87,59 @@ def test_without_the_extra_it_says_how_to_get_it(made, tmp_path, monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------------- gathering
-def test_metrics_and_checks_of_one_input_belong_together(made):
-    (subject,) = gather([made.clean, made.checked]).subjects
-    assert subject.scored.evaluation is made.clean
-    assert subject.checked.evaluation is made.checked
+def test_metrics_and_checks_of_one_input_are_merged(made):
+    (subject,) = collect([made.clean, made.checked]).subjects
+    assert subject.metrics_view.evaluation is made.clean
+    assert subject.checks_view.evaluation is made.checked
 
 
-def test_inputs_of_one_name_are_told_apart(made):
+def test_inputs_of_one_name_are_distinguished(made):
     other = cal.evaluate(cal.Judged.from_confidence([0.5, 0.9], [True, False]).named("answers"), "nll")
-    assert [subject.name for subject in gather([made.judged, other]).subjects] == ["answers", "answers (2)"]
+    assert [subject.name for subject in collect([made.judged, other]).subjects] == ["answers", "answers (2)"]
 
 
-def test_the_evaluation_with_more_metrics_speaks_for_an_input(made):
+def test_the_evaluation_with_more_metrics_describes_an_input(made):
     few = cal.Evaluation.from_json(made.clean.to_json())
     few.results[0].metrics.pop("nll")
     for order in ([few, made.clean], [made.clean, few]):
-        (subject,) = gather(order).subjects
-        assert subject.scored.evaluation is made.clean
+        (subject,) = collect(order).subjects
+        assert subject.metrics_view.evaluation is made.clean
 
 
-def test_models_without_a_name_are_told_apart_by_their_numbers():
+def test_models_without_a_name_are_distinguished_by_their_values():
     first, second = (
         cal.Judged.from_confidence([0.6, 0.7, 0.8, sure], [True, True, False, True]) for sure in (0.9, 0.4)
     )
     found = [cal.evaluate(item, "nll,accuracy") for item in (first, second)]
-    assert [subject.scored.evaluation for subject in gather(found).subjects] == found
+    assert [subject.metrics_view.evaluation for subject in collect(found).subjects] == found
     again = cal.evaluate(first, "nll,brier")
-    assert [len(subject.every) for subject in gather([*found, again]).subjects] == [2, 1]
+    assert [len(subject.views) for subject in collect([*found, again]).subjects] == [2, 1]
 
 
-def test_members_of_one_file_are_told_apart():
+def test_members_of_one_file_are_distinguished():
     rows = cal.read(demo_path("test"))[:200]
     found = [cal.evaluate(rows.member(k), "nll") for k in range(2)]
     assert found[0].inputs == found[1].inputs
-    assert len(gather(found).subjects) == 2
+    assert len(collect(found).subjects) == 2
 
 
-def test_checks_of_other_predictions_are_not_beside_these():
+def test_checks_of_other_predictions_are_not_merged():
     rng = np.random.default_rng(0)
     first, second = (
         cal.Classification.from_logits(rng.normal(size=(2, 50, 3)), rng.integers(0, 3, 50)) for _ in range(2)
     )
     scored = cal.evaluate(first, "accuracy,nll")
-    assert len(gather([scored, cal.check(first, draws=20)]).subjects) == 1
-    assert len(gather([scored, cal.check(second, draws=20)]).subjects) == 2
+    assert len(collect([scored, cal.check(first, draws=20)]).subjects) == 1
+    assert len(collect([scored, cal.check(second, draws=20)]).subjects) == 2
 
 
-def test_nothing_that_a_second_evaluation_of_an_input_has_is_lost():
+def test_a_second_evaluation_of_an_input_adds_its_parts():
     rng = np.random.default_rng(0)
     columns = {"side": np.repeat(["left", "right"], 50)}
     rows = cal.Classification.from_logits(rng.normal(size=(2, 100, 3)), rng.integers(0, 3, 100), columns=columns)
-    whole = cal.evaluate(rows, resamples=20, rows=0, curves=False)
+    whole = evaluate_with(rows, resamples=20, worst_rows=0, curves=False)
     more = [
-        cal.evaluate(rows, "nll,ece", by="side", ladder=True, resamples=20),
+        cal.error_hierarchy(rows, "nll,ece", by="side", resamples=20),
         cal.check(rows, "accuracy", draws=20),
         cal.check(rows, "nll,brier", by="side", draws=20),
     ]
@@ -150,7 +151,7 @@ def test_nothing_that_a_second_evaluation_of_an_input_has_is_lost():
         figures = [(key, figure) for key, figure, _ in figures_of(document)]
         assert {"accuracy", "nll", "brier", "By side"} <= {figure.title for key, figure in figures if key == "checks"}
         offered = [option for key, figure in figures if key == "errors" for option in figure.controls[0].options]
-        assert any(option.startswith("the ladder") for option in offered)
+        assert any(option.startswith("hierarchy") for option in offered)
 
 
 def test_options_of_curves_are_read():
@@ -159,7 +160,7 @@ def test_options_of_curves_are_read():
 
 
 # ----------------------------------------------------------------------------------------------------- figures
-def test_progress_is_told_while_figures_are_drawn(made, tmp_path):
+def test_progress_is_reported_while_figures_are_drawn(made, tmp_path):
     told = []
     cal.report(
         made.judged, tmp_path / "x.html", figures=tmp_path / "f", forms="csv", progress=lambda *said: told.append(said)
@@ -180,7 +181,7 @@ def test_every_figure_becomes_files(made, tmp_path):
     assert all(path.stat().st_size for path in found)
 
 
-def test_figures_of_one_name_do_not_meet(made, tmp_path):
+def test_figures_of_one_name_have_distinct_files(made, tmp_path):
     first = figures_of(document_of([made.clean]))[0][1]
     document = Document("twice", (Section("a", "A", (first, first)),))
     names = [path.name for path in write_figures(document, tmp_path, ("csv",))]
@@ -259,7 +260,7 @@ def test_notebooks_show_tables_and_charts(made, kind):
     assert "<script" not in shown
 
 
-def test_a_page_of_one_input_bears_its_name(demo):
+def test_a_page_of_one_input_has_its_name(demo):
     (one, two) = (cal.evaluate(cal.read(demo["test"])[:40].named(n), "accuracy", resamples=20) for n in ("<a>", "b"))
     assert document_of([one]).title == "Calibrant report: <a>"
     assert document_of([one, two]).title == "Calibrant report"

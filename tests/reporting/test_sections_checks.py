@@ -8,10 +8,10 @@ import pytest
 from reported import as_html, blocks, drawn, draws_all, figures, rows
 
 import calibrant as cal
-from calibrant.reporting.boxes import ENDS, MOST_DRAWN
-from calibrant.reporting.document import Panel, Points, Shown
-from calibrant.reporting.gathering import gather
-from calibrant.reporting.sections.checks import section
+from calibrant.reporting.document import Panel, Points, TableBlock
+from calibrant.reporting.labels import as_sentence
+from calibrant.reporting.report_data import collect
+from calibrant.reporting.sections.checks import ENDS, MAX_BOXES, section
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -23,7 +23,7 @@ def checked(demo):
 
 
 def of(*evaluations):
-    return section(gather(evaluations))
+    return section(collect(evaluations))
 
 
 def with_result(evaluation, **changed):
@@ -35,18 +35,18 @@ def test_each_statistic_has_its_box_and_its_sentence(checked):
     for place, (key, check) in enumerate(result.checks.items()):
         figure = made[f"statistic-{place + 1}"]
         assert figure.title == key
-        assert result.reading[place] == f"{key}: {figure.caption}".removesuffix(".")
+        assert f"{result.reading[place]}." == f"{key}: {figure.caption[0].lower()}{figure.caption[1:]}"
         first, second = rows(figure.data[()])
         assert (first["name"], second["name"]) == ("Bayesian", "independent")
         assert {end: first[end] for end in ENDS} == {end: getattr(check, end) for end in ENDS}
         assert second["q95"] == result.independent[key].q95
-        assert ("than expected" in first["said"]) is (check.passed("interval") is False)
+        assert ("than expected" in first["finding"]) is (check.passed("interval") is False)
 
 
-def test_what_the_checks_say_together_is_told(checked):
+def test_conclusions_of_all_checks_are_shown(checked):
     (result,) = checked.results
     (points,) = blocks(of(checked), Points)
-    assert [text for _, _, text in points.items] == list(result.reading[len(result.checks) :])
+    assert [text for _, _, text in points.items] == [as_sentence(line) for line in result.reading[len(result.checks) :]]
     tone = points.items[-1][0]
     assert tone == ("bad" if result.supported == "neither" else "good")
 
@@ -55,7 +55,7 @@ def test_a_cross_is_drawn_for_every_row(checked):
     figure = figures(of(checked))["statistic-1"]
     crosses = re.findall(r'<path aria-label="[^"]*observed[^"]*"', drawn(figure))
     assert len(crosses) == 2
-    assert all("it is" in cross for cross in crosses)
+    assert all("finding" in cross for cross in crosses)
 
 
 def test_groups_have_a_figure_for_every_statistic_and_reading(checked):
@@ -73,11 +73,11 @@ def test_every_choice_is_drawn(checked):
 
 
 def test_tables_are_those_of_the_checks(checked):
-    heads = [block.table.heads[0] for block in blocks(of(checked), Shown)]
-    assert heads == ["statistic", "severity", "side by side"]
+    heads = [block.table.heads[0] for block in blocks(of(checked), TableBlock)]
+    assert heads == ["statistic", "severity", "member assumption"]
 
 
-def test_what_is_not_finite_is_told_and_not_drawn(checked):
+def test_infinite_statistics_are_described_and_not_drawn(checked):
     checks = dict(checked.results[0].checks)
     checks["nll"] = replace(checks["nll"], observed=float("inf"), passed_range=False, passed_interval=False)
     made = of(with_result(checked, checks=checks))
@@ -99,7 +99,7 @@ def test_many_statistics_share_a_figure(checked):
     assert [topic for _, topic, _ in points.items] == list(many)
 
 
-def test_inputs_stand_under_each_other(checked, demo):
+def test_inputs_are_compared(checked, demo):
     clean = cal.check(cal.read(demo["test"])[np.arange(100)].named("clean"), draws=60)
     made = of(checked, clean)
     figure = figures(made)["inputs"]
@@ -122,14 +122,14 @@ def test_one_member_is_the_model(demo):
 
 def test_of_many_groups_the_first_are_drawn_and_all_are_numbers(checked):
     (result,) = checked.results
-    groups = tuple(replace(result.groups[0], value=f"{SCRIPT} {k}" * 40) for k in range(MOST_DRAWN + 6))
+    groups = tuple(replace(result.groups[0], value=f"{SCRIPT} {k}" * 40) for k in range(MAX_BOXES + 6))
     made = of(with_result(checked, groups=groups))
     figure = figures(made)["groups-1"]
     data = figure.data["nll", "Bayesian"]
     assert len(set(data["name"])) == len(groups)
-    assert sum(data["drawn"]) == MOST_DRAWN
-    assert f"first {MOST_DRAWN} of {len(groups)}" in figure.caption
-    assert drawn(figure, "nll", "Bayesian").count("observed") >= MOST_DRAWN
+    assert sum(data["drawn"]) == MAX_BOXES
+    assert f"first {MAX_BOXES} of {len(groups)}" in figure.caption
+    assert drawn(figure, "nll", "Bayesian").count("observed") >= MAX_BOXES
     assert "<script>alert" not in as_html(made)
     assert "script" not in str(figure.chart)
 

@@ -6,17 +6,16 @@ import math
 import numpy as np
 import pytest
 
-from calibrant.comparison.records import Pair, Ranked
-from calibrant.comparison.result import Comparison
-from calibrant.evaluation.compare import compare
-from calibrant.evaluation.evaluate import evaluate
-from calibrant.evaluation.result import Evaluation
+from calibrant.comparison.api import compare
+from calibrant.pipeline.evaluate import evaluate
 from calibrant.predictions import Classification, Regression
 from calibrant.predictions.base import Note
-from calibrant.reporting.document import Figure, Fold, Points, Shown, Text
+from calibrant.reporting.document import Details, Figure, Points, TableBlock, Text
 from calibrant.reporting.figures import svg
-from calibrant.reporting.gathering import gather
+from calibrant.reporting.report_data import collect
 from calibrant.reporting.sections.comparison import section
+from calibrant.results.comparison import Comparison, Pair, Ranked
+from calibrant.results.evaluation import Evaluation
 
 ODD = ("<script>alert(1)</script>", "[/nope] \"x' |", "שלום \u202e", "n" * 10_000, "a\x1b[31m\nb", "=1+1")
 
@@ -45,7 +44,7 @@ def pool_of(rows=150, seed=0, members=8):
 
 
 def figures(evaluation):
-    return {block.key: block for block in section(gather([evaluation])).blocks if isinstance(block, Figure)}
+    return {block.key: block for block in section(collect([evaluation])).blocks if isinstance(block, Figure)}
 
 
 @pytest.fixture(scope="module")
@@ -67,23 +66,30 @@ def sets():
 
 
 # ------------------------------------------------------------------------------------------- what there is
-def test_nothing_is_compared_where_there_is_no_comparison():
-    assert section(gather([evaluate(networks(("one",))["one"], "nll", resamples=50)])) is None
+def test_no_section_without_a_comparison():
+    assert section(collect([evaluate(networks(("one",))["one"], "nll", resamples=50)])) is None
 
 
 def test_answer_ranking_and_notes_come_before_the_figures(compared):
-    blocks = section(gather([compared])).blocks
+    blocks = section(collect([compared])).blocks
     kinds = [type(block) for block in blocks]
     assert "CLL" in blocks[0].lines[0]
     assert [row[1] for row in blocks[1].table.rows] == [item.model for item in compared.comparison.ranking]
-    assert kinds[:4] == [Text, Shown, Text, Points]
+    assert kinds[:4] == [Text, TableBlock, Text, Points]
     assert kinds.index(Points) < kinds.index(Figure)
     assert blocks[3].items[0][2] == compared.warnings[0].message
-    assert list(figures(compared)) == ["pairs", "before-after", "best", "equivalents", "worth", "members"]
+    assert list(figures(compared)) == [
+        "pairs",
+        "before-after",
+        "best",
+        "equivalents",
+        "equivalents-by-members",
+        "members",
+    ]
 
 
-def test_two_comparisons_stand_under_headings_that_name_their_models(compared, shifted):
-    texts = [block.text for block in section(gather([compared, shifted])).blocks if hasattr(block, "text")]
+def test_two_comparisons_have_headings_with_their_models(compared, shifted):
+    texts = [block.text for block in section(collect([compared, shifted])).blocks if hasattr(block, "text")]
     assert [text.partition(":")[0] for text in texts] == ["Comparison 1", "Comparison 2"]
     assert "good" in texts[1]
 
@@ -103,14 +109,14 @@ def test_every_difference_is_that_of_the_two_scores(compared):
     assert figure.controls[0].options[0] == "CLL"
 
 
-def test_what_is_beyond_chance_is_told_by_a_word_and_a_shape(compared):
+def test_significance_is_shown_by_a_word_and_a_shape(compared):
     data = figures(compared)["pairs"].data[("CLL",)]
     better = {pair.better for pair in compared.comparison.pairs if pair.score == "cll"} - {None}
-    named = {said.split()[0] for said in data["said"] if said.endswith("is better")}
+    named = {said.split()[0] for said in data["text"] if said.endswith("is better")}
     numbers = {item.model: str(k) for k, item in enumerate(compared.comparison.ranking, 1)}
     assert named == {numbers[name] for name in better}
-    sure = [verdict == "beyond chance" for verdict in data["verdict"]]
-    assert sure == [said.endswith("is better") for said in data["said"]]
+    sure = [verdict == "significant" for verdict in data["verdict"]]
+    assert sure == [said.endswith("is better") for said in data["text"]]
 
 
 def test_likelihood_after_temperature_is_the_negative_cll(compared):
@@ -127,7 +133,7 @@ def test_probabilities_of_being_best_sum_to_one(compared):
         assert sum(data["value"]) == pytest.approx(1.0, abs=0.01)
 
 
-def test_models_lie_on_the_curve_of_the_pool_where_they_are_within_it(compared):
+def test_models_within_the_pool_are_on_its_curve(compared):
     data = figures(compared)["equivalents"].data[()]
     rows = [dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)]
     curve = np.maximum.accumulate([row["cll"] for row in rows if row["kind"] == "pool"])
@@ -151,7 +157,7 @@ def test_the_last_point_of_a_curve_over_members_is_the_whole_model(compared):
 def test_lines_by_severity_are_means_over_types(shifted):
     drawn = figures(shifted)
     options = drawn["shifted"].controls[0].options
-    assert options == ("of clean rows", "of the same rows", "none (as it comes)")
+    assert options == ("fitted on clean rows", "fitted on the same rows", "none")
     data = drawn["shifted"].data[(options[1],)]
     for name, severity, value in zip(data["name"], data["x"], data["y"], strict=True):
         cells = [c for c in shifted.comparison.shifted if c.model == name[2:] and c.severity == severity]
@@ -182,7 +188,7 @@ def test_mean_rank_and_mean_equivalent_are_means_over_data_sets(sets):
     for label in {row[0] for row in rows}:
         (mean,) = [value for name, kind, value in rows if name == label and kind == "mean"]
         assert mean == pytest.approx(np.mean([v for name, kind, v in rows if name == label and kind == "data set"]))
-    worth = figures(sets)["worth"]
+    worth = figures(sets)["equivalents-by-members"]
     each = [worth.data[(option,)]["y"] for option in worth.controls[0].options]
     assert each[0] == pytest.approx(np.mean(each[1:], axis=0))
 
@@ -201,27 +207,27 @@ def by_hand(count, **more):
     pairs = tuple(Pair("cll", names[0], other, 1.0, 0.5, 1.5, 0.95, 0.01, 0.01, 0.01, 100) for other in names[1:])
     losses = tuple(Ranked(i.model, i.rank, -i.value, i.low, i.high, 1, 1, i.best) for i in ranked)
     made = Comparison("cll", ranked, pairs, {"cll": ranked, "nll": losses}, baseline=names[0])
-    return Evaluation("0.1.0", {"level": 0.95, "metrics": []}, (), (), comparison=made, **more)
+    return Evaluation("0.1.0", {"level": 0.95, "metrics": []}, (), (), comparison=made, kind="comparison", **more)
 
 
 def test_of_300_models_the_first_are_drawn_and_all_are_in_a_table():
-    blocks = section(gather([by_hand(300)])).blocks
+    blocks = section(collect([by_hand(300)])).blocks
     drawn = figures(by_hand(300))
     assert len(drawn["before-after"].data[()]["label"]) == 2 * 30
     assert "the first 30 of 300 models" in drawn["before-after"].caption
     assert len(drawn["pairs"].data[("CLL",)]["label"]) == 30
-    assert "Of 299 pairs 30 are drawn" in drawn["pairs"].caption
-    tables = [block.table for block in blocks if isinstance(block, Shown)]
-    folded = [item.table for block in blocks if isinstance(block, Fold) for item in block.blocks]
+    assert "Shows 30 of 299 pairs" in drawn["pairs"].caption
+    tables = [block.table for block in blocks if isinstance(block, TableBlock)]
+    folded = [item.table for block in blocks if isinstance(block, Details) for item in block.blocks]
     assert (len(tables[0].rows), len(folded[0].rows)) == (20, 300)
 
 
-def test_many_notes_are_folded_away_and_none_is_lost():
+def test_many_warnings_are_collapsed_and_none_is_lost():
     notes = tuple(Note("small-test-set", f"note {k}") for k in range(10))
-    blocks = section(gather([by_hand(2, warnings=notes)])).blocks
+    blocks = section(collect([by_hand(2, warnings=notes)])).blocks
     shown = [item[2] for block in blocks if isinstance(block, Points) for item in block.items]
     shown += [
-        item[2] for b in blocks if isinstance(b, Fold) for p in b.blocks if isinstance(p, Points) for item in p.items
+        item[2] for b in blocks if isinstance(b, Details) for p in b.blocks if isinstance(p, Points) for item in p.items
     ]
     assert shown == [note.message for note in notes]
 
@@ -234,7 +240,7 @@ def test_models_without_finite_likelihood_do_not_break_the_charts():
     evaluation = compare(models | {"impossible": Classification.from_probs(sure, labels)}, resamples=50)
     drawn = figures(evaluation)
     assert not any(label.endswith("impossible") for label in drawn["before-after"].data[()]["label"])
-    assert any(said == "1 is better" for said in drawn["pairs"].data[("CLL",)]["said"])
+    assert any(said == "1 is better" for said in drawn["pairs"].data[("CLL",)]["text"])
     for figure in drawn.values():
         assert "<svg" in svg(figure)
 
@@ -260,12 +266,12 @@ def test_names_are_data_and_never_part_of_a_chart(compared):
         assert all(text.isprintable() and len(text) < 120 for text in texts if isinstance(text, str))
 
 
-def test_charts_have_the_marks_that_their_captions_speak_of(compared, sets, shifted):
+def test_charts_have_the_marks_of_their_captions(compared, sets, shifted):
     drawn = {**figures(shifted), **figures(sets), **figures(compared)}
     marks = {key: svg(figure).count("mark-symbol") for key, figure in drawn.items()}
     lines = {key: svg(figure).count('aria-roledescription="line mark"') for key, figure in drawn.items()}
     assert all(marks[key] for key in drawn if key != "best")
     assert svg(drawn["best"]).count('aria-roledescription="bar"') == len(
-        drawn["best"].data[drawn["best"].first()]["label"]
+        drawn["best"].data[drawn["best"].default_choice()]["label"]
     )
     assert lines["members"] == len(set(drawn["members"].data[()]["name"]))

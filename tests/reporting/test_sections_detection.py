@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from calibrant.evaluation.detect import detect
-from calibrant.evaluation.evaluate import evaluate
+from calibrant.pipeline.evaluate import evaluate
+from calibrant.pipeline.ood import detect
 from calibrant.predictions import Classification
-from calibrant.reporting.document import Figure, Shown
+from calibrant.reporting.document import Figure, TableBlock
 from calibrant.reporting.figures import full_spec, svg
-from calibrant.reporting.gathering import gather
+from calibrant.reporting.report_data import collect
 from calibrant.reporting.sections.detection import section
 
 
@@ -28,11 +28,11 @@ def detected():
 
 
 def figures(*evaluations):
-    return {block.key: block for block in section(gather(evaluations)).blocks if isinstance(block, Figure)}
+    return {block.key: block for block in section(collect(evaluations)).blocks if isinstance(block, Figure)}
 
 
 def test_there_is_no_section_without_outside_rows():
-    assert section(gather([evaluate(inside(), "nll", resamples=50)])) is None
+    assert section(collect([evaluate(inside(), "nll", resamples=50)])) is None
 
 
 def test_histograms_sum_to_one_on_both_sides_and_are_those_of_the_scores(detected):
@@ -40,7 +40,7 @@ def test_histograms_sum_to_one_on_both_sides_and_are_those_of_the_scores(detecte
     assert figure.controls[0].options[0] == "near by entropy"
     assert figure.controls[1].options == ("linear", "square root")
     for data in figure.data.values():
-        for side in ("inside", "outside"):
+        for side in ("in-distribution", "OOD"):
             shares = [share for share, of in zip(data["share"], data["side"], strict=True) if of == side]
             assert sum(shares) == pytest.approx(1.0)
     p = np.exp(inside().scores[0] - np.log(np.exp(inside().scores[0]).sum(axis=1, keepdims=True)))
@@ -51,7 +51,7 @@ def test_histograms_sum_to_one_on_both_sides_and_are_those_of_the_scores(detecte
 
 
 def test_the_square_root_scale_draws_the_root_of_shares(detected):
-    from calibrant.reporting.bundle import converter
+    from calibrant.reporting.figures import converter
 
     figure = figures(detected)["densities"]
     heights = {}
@@ -66,22 +66,22 @@ def test_the_square_root_scale_draws_the_root_of_shares(detected):
 
 
 def test_metrics_have_their_intervals_in_a_chart_and_in_tables(detected):
-    figure = figures(detected)["told"]
+    figure = figures(detected)["metrics"]
     data = figure.data[("auroc (higher is better)",)]
     stored = [result.metrics["auroc"] for result in detected.results]
     assert data["value"] == [estimate.value for estimate in stored]
     assert data["low"] == [estimate.low for estimate in stored]
     names = ("auroc", "aupr_in", "aupr_out", "detection_accuracy", "fpr95", "wasserstein")
     assert tuple(option.partition(" ")[0] for option in figure.controls[0].options) == names
-    table = section(gather([detected])).blocks[0].table
-    assert table.heads == ("outside", *names)
+    table = section(collect([detected])).blocks[0].table
+    assert table.heads == ("OOD data", *names)
     assert [row[0] for row in table.rows] == data["label"]
     assert [row[1] for row in table.rows] == [f"{e.value:.3f} ({e.low:.3f}–{e.high:.3f})" for e in stored]
 
 
 def test_a_single_set_has_its_table_first_and_no_chart_of_one_row():
-    blocks = section(gather([detect(inside(), outside(1.0), resamples=50)])).blocks
-    assert isinstance(blocks[0], Shown)
+    blocks = section(collect([detect(inside(), outside(1.0), resamples=50)])).blocks
+    assert isinstance(blocks[0], TableBlock)
     assert blocks[0].table.rows[0][0].startswith("auroc")
     assert [block.key for block in blocks if isinstance(block, Figure)] == ["densities", "mix"]
 

@@ -1,4 +1,4 @@
-"""Calibration errors: charts show the stored numbers, marks how they stand to the band; caveats are told."""
+"""Calibration errors: charts show the stored numbers, marks how they stand to the band; caveats are texts."""
 
 import math
 
@@ -7,12 +7,12 @@ import pytest
 from scipy.special import softmax
 
 import calibrant as cal
-from calibrant.evaluation.ladder_tables import ladder_lines
-from calibrant.registry import find
 from calibrant.registry.estimate import Estimate
-from calibrant.reporting.document import Figure, Fold, Heading, Panel, Shown, Text
+from calibrant.registry.lookup import find
+from calibrant.render.evaluation import hierarchy_lines
+from calibrant.reporting.document import Details, Figure, Heading, Panel, TableBlock, Text
 from calibrant.reporting.figures import svg
-from calibrant.reporting.gathering import gather
+from calibrant.reporting.report_data import collect
 from calibrant.reporting.sections import errors
 
 
@@ -26,12 +26,12 @@ def model(sharp, n=400, seed=0):
 
 @pytest.fixture(scope="module")
 def both():
-    return cal.evaluate({"calibrated": model(1.0), "too sure": model(4.0)}, resamples=100)
+    return cal.evaluate({"calibrated": model(1.0), "too sure": model(4.0)}, "report", resamples=100)
 
 
 @pytest.fixture(scope="module")
 def ladder():
-    return cal.evaluate(model(2.0, 150), ladder=True, resamples=50)
+    return cal.error_hierarchy(model(2.0, 150), resamples=50)
 
 
 def blocks(section, subject=0):
@@ -48,7 +48,7 @@ def drawn(section, subject=0):
 
 
 def test_chart_has_each_error_with_its_interval_and_band(both):
-    section = errors.section(gather([both]))
+    section = errors.section(collect([both]))
     for subject, result in enumerate(both.results):
         _, rows = drawn(section, subject)
         for spec, row in rows.items():
@@ -60,14 +60,14 @@ def test_chart_has_each_error_with_its_interval_and_band(both):
         assert not {"accuracy", "brier", "slope", "hosmer_lemeshow"} & set(rows)
 
 
-def test_marks_tell_a_calibrated_model_from_one_that_is_too_sure(both):
-    section = errors.section(gather([both]))
+def test_marks_distinguish_a_calibrated_from_an_overconfident_model(both):
+    section = errors.section(collect([both]))
     calibrated, sure = (drawn(section, k)[1] for k in (0, 1))
     assert {sure[spec]["standing"] for spec in ("ece", "tce", "ks", "smooth_ece", "cwce")} == {errors.ABOVE}
     assert calibrated["ece"]["standing"] == calibrated["ks"]["standing"] == errors.WITHIN
 
 
-def test_standing_is_where_the_value_is_beside_the_band():
+def test_standing_compares_the_value_with_the_band():
     band = {"null_low": 0.1, "null_high": 0.2}
     assert [errors.standing(Estimate(value, 9, **band)) for value in (0.05, 0.1, 0.2, 0.3, math.nan)] == [
         errors.BELOW,
@@ -81,8 +81,8 @@ def test_standing_is_where_the_value_is_beside_the_band():
 
 def test_errors_of_one_axis_keep_their_order_where_some_have_no_band(ladder):
     """√BS has no band, and stands first all the same."""
-    figure, _ = drawn(errors.section(gather([ladder])))
-    assert figure.first() == (errors.LADDER,)
+    figure, _ = drawn(errors.section(collect([ladder])))
+    assert figure.default_choice() == (errors.LADDER,)
     names = [name.partition(" ")[0] for name in figure.data[errors.LADDER,]["name"]]
     assert names == ["rbs", "ce(p=2)", "cwce", "tce", "ks", "ece"]
     text = svg(figure)
@@ -92,49 +92,49 @@ def test_errors_of_one_axis_keep_their_order_where_some_have_no_band(ladder):
         assert mark in str(figure.chart)
 
 
-def test_table_has_p_values_and_what_would_be_seen(both):
-    fold = next(block for block in blocks(errors.section(gather([both])), 1) if isinstance(block, Fold))
+def test_table_has_p_values_and_detectable_errors(both):
+    fold = next(block for block in blocks(errors.section(collect([both])), 1) if isinstance(block, Details))
     table = fold.blocks[0].table
-    assert table.heads[-2:] == ("p-value", "would be seen")
+    assert table.heads[-2:] == ("p-value", "detectable")
     row = next(row for row in table.rows if row[0] == "ece ↓")
     e = both.results[1].metrics["ece"]
     assert row[-2:] == (f"{e.p_value:.4f}", f"{e.detectable:.4f}")
     assert {"slope", "spiegelhalter_z ", "hosmer_lemeshow ↓"} & {row[0] for row in table.rows}
 
 
-def test_caveats_are_told_of_each_input(both):
+def test_each_input_has_its_caveats(both):
     for subject, result in enumerate(both.results):
-        shown = blocks(errors.section(gather([both])), subject)
-        told = [line for block in shown if isinstance(block, Text) for line in block.lines]
+        shown = blocks(errors.section(collect([both])), subject)
+        texts = [line for block in shown if isinstance(block, Text) for line in block.lines]
         e = result.metrics["ece"]
-        assert f"{e.n} rows would show a true ECE of {e.detectable:.4f} in four of five cases." in told
+        assert f"80% power to detect a true ECE of {e.detectable:.4f} with {e.n} rows." in texts
         above = [spec for spec, e in result.metrics.items() if e.value > e.high * (1 + 1e-9)]
-        said = f"{', '.join(above)}: the value is biased upwards, and the interval is of the true error."
-        assert (said in told) is bool(above)
+        said = f"{', '.join(above)}: the value is biased upwards; the interval is for the true error."
+        assert (said in texts) is bool(above)
     assert any(e.value > e.high for e in both.results[0].metrics.values())
 
 
 def test_biases_are_those_of_the_registry(both):
-    told = dict(errors.section(gather([both])).blocks[-1].blocks[0].items)
-    assert told["Expected calibration error (ece)"] == find("ece").bias
-    assert not any("Accuracy" in term for term in told)
+    texts = dict(errors.section(collect([both])).blocks[-1].blocks[0].items)
+    assert texts["Expected calibration error (ece)"] == find("ece").bias
+    assert not any("Accuracy" in term for term in texts)
 
 
-def test_ladder_is_there_where_it_was_asked_for(ladder, both):
-    shown = blocks(errors.section(gather([ladder])))
-    assert Heading("The ladder of calibration errors") in shown
-    links = next(block for block in shown if isinstance(block, Shown)).table
+def test_the_hierarchy_is_shown_if_computed(ladder, both):
+    shown = blocks(errors.section(collect([ladder])))
+    assert Heading("Error hierarchy") in shown
+    links = next(block for block in shown if isinstance(block, TableBlock)).table
     assert len(links.rows) == len(ladder.results[0].ladder.standings)
-    told = [line for block in shown if isinstance(block, Text) for line in block.lines]
-    assert {f"{line}." for line in ladder_lines(ladder.results[0].ladder)} <= set(told)
-    assert not any(isinstance(block, Heading) for block in blocks(errors.section(gather([both]))))
+    texts = [line for block in shown if isinstance(block, Text) for line in block.lines]
+    assert {f"{line}." for line in hierarchy_lines(ladder.results[0].ladder)} <= set(texts)
+    assert not any(isinstance(block, Heading) for block in blocks(errors.section(collect([both]))))
 
 
 def test_regression_has_its_own_errors_and_other_tasks_may_have_none():
     y = np.random.default_rng(0).normal(size=120)
-    numbers = cal.evaluate(cal.Regression.from_gaussian(np.zeros(120), np.full(120, 0.4), y), resamples=50)
-    figure, rows = drawn(errors.section(gather([numbers])))
+    numbers = cal.evaluate(cal.Regression.from_gaussian(np.zeros(120), np.full(120, 0.4), y), "report", resamples=50)
+    figure, rows = drawn(errors.section(collect([numbers])))
     assert {"calibration_error", "mace", "rmsce"} <= set(rows)
     assert rows["mace"]["standing"] == errors.ABOVE
     assert "<svg" in svg(figure)
-    assert errors.section(gather([cal.evaluate(model(1.0), ["accuracy", "nll"], resamples=20)])) is None
+    assert errors.section(collect([cal.evaluate(model(1.0), ["accuracy", "nll"], resamples=20)])) is None

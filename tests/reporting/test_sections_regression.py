@@ -7,10 +7,10 @@ import pytest
 from reported import as_html, blocks, drawn, draws_all, figures, rows
 
 import calibrant as cal
-from calibrant.evaluation.wording import number
-from calibrant.reporting.document import Shown
-from calibrant.reporting.gathering import gather
-from calibrant.reporting.histograms import ROWS, SHARES
+from calibrant.render.formatting import format_number
+from calibrant.reporting.charts.histograms import ROWS, SHARES
+from calibrant.reporting.document import TableBlock
+from calibrant.reporting.report_data import collect
 from calibrant.reporting.sections.regression import section
 
 SCRIPT = "<script>alert(1)</script>"
@@ -27,7 +27,7 @@ def evaluated():
 
 
 def of(*evaluations):
-    return section(gather(evaluations))
+    return section(collect(evaluations))
 
 
 def with_curves(evaluation, facts=None, **curves):
@@ -53,14 +53,15 @@ def test_every_bar_has_its_band_and_there_is_a_line_at_their_even_height(evaluat
     assert svg.count('class="mark-rule role-mark') == 1
 
 
-def test_numbers_stand_beside_the_curves(evaluated):
-    (shown,) = blocks(of(evaluated), Shown)
+def test_metrics_are_in_a_table(evaluated):
+    (shown,) = blocks(of(evaluated), TableBlock)
     assert {row[0]: row[2] for row in shown.table.rows} == {
-        name + " ↓" * (name == "mace"): number(evaluated[name].value) for name in ("picp", "width", "sharpness", "mace")
+        name + " ↓" * (name == "mace"): format_number(evaluated[name].value)
+        for name in ("picp", "width", "sharpness", "mace")
     }
 
 
-def test_widths_are_apart_by_whether_they_cover(evaluated):
+def test_widths_are_split_by_coverage(evaluated):
     edges = [2.0**k for k in range(11)]
     curve = {"lower": edges[:-1], "upper": edges[1:], "covered": [9, 5, 1] + [0] * 7, "missed": [1] + [0] * 9}
     curve["level"] = [0.9] * 10
@@ -69,7 +70,7 @@ def test_widths_are_apart_by_whether_they_cover(evaluated):
     figure = figures(made)["width"]
     assert rows(figure.data[(ROWS,)], kind="covered", lower=1.0)[0]["height"] == 9
     assert rows(figure.data[(SHARES,)], kind="missed", lower=1.0)[0]["height"] == -1.0
-    assert figure.title == "Width of intervals that should hold 90 %"
+    assert figure.title == "Interval width of nominal level 90%"
     assert "'log'" in str(figure.chart)
     draws_all(made)
 
@@ -112,8 +113,8 @@ def test_quantiles_have_the_levels_that_were_given():
     quantiles = np.tile([-1.28, 0.0, 1.28], (90, 1))
     made = of(cal.evaluate(cal.Regression.from_quantiles(quantiles, levels, rng.normal(size=90)), resamples=20))
     figure = figures(made)["coverage"]
-    assert figure.data[("below the quantile",)]["level"] == [0.1, 0.5, 0.9]
-    assert figure.data[("inside the central interval",)]["level"] == pytest.approx([0.8])
+    assert figure.data[("quantile",)]["level"] == [0.1, 0.5, 0.9]
+    assert figure.data[("central interval",)]["level"] == pytest.approx([0.8])
     assert "pit" not in figures(made)
     draws_all(made)
 
@@ -131,7 +132,7 @@ def test_samples_of_a_real_forecast(data_folder):
     with np.load(path, allow_pickle=False) as stored:
         rain = cal.Regression.from_samples(stored["ens_lead1"][:400].T.astype(float), stored["obs_lead1"][:400])
     made = of(cal.evaluate(rain, "picp,mace", resamples=20))
-    covered = figures(made)["coverage"].data[("inside the central interval",)]
+    covered = figures(made)["coverage"].data[("central interval",)]
     assert max(np.array(covered["level"]) - covered["observed"]) > 0.2  # members are known to be too near each other
     draws_all(made)
 

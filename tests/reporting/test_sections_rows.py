@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.evaluation.gate_records import GateResult
-from calibrant.evaluation.references import works_of
-from calibrant.evaluation.result import Evaluation
+from calibrant.bibliography import bibtex
 from calibrant.predictions.base import Note
-from calibrant.reporting.document import Copy, Fold, Heading, Points, Rows, Shown, Text
-from calibrant.reporting.gathering import gather
+from calibrant.render.references import works_of
+from calibrant.reporting.document import CopyBlock, Details, Heading, Points, RowBrowser, TableBlock, Text
 from calibrant.reporting.page import html_page
 from calibrant.reporting.report import document_of
+from calibrant.reporting.report_data import collect
 from calibrant.reporting.sections import pitfalls, provenance, rows
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.gates import GateResult
 
 CLASSES = (
     {"row": 7, "id": "</script>", "loss": None, "status": "infinite", "label": "cat", "predicted": "dog",
@@ -43,8 +44,8 @@ def having(evaluation, worst, by=None):
 
 
 def shown_rows(evaluation):
-    blocks = rows.section(gather([evaluation])).blocks[0].blocks
-    return next(block for block in blocks if isinstance(block, Rows)), blocks
+    blocks = rows.section(collect([evaluation])).blocks[0].blocks
+    return next(block for block in blocks if isinstance(block, RowBrowser)), blocks
 
 
 # ------------------------------------------------------------------------------------------------------------ rows
@@ -58,7 +59,7 @@ def test_classes_have_their_most_probable_classes_and_columns(evaluation):
     assert (block.rows[0]["column1"], block.rows[1]["column1"]) == ("x", None)
     assert "y" not in titles
     assert "mutual_information" not in titles
-    assert block.ranges == (("confidence", "confidence at least"), ("loss", "loss at least"))
+    assert block.ranges == (("confidence", "minimum confidence"), ("loss", "minimum loss"))
 
 
 def test_infinite_losses_are_words_that_no_slider_reaches(evaluation):
@@ -75,13 +76,13 @@ def test_infinite_losses_are_words_that_no_slider_reaches(evaluation):
 
 def test_numbers_are_filtered_by_their_distance_in_standard_deviations(evaluation):
     block, _ = shown_rows(having(evaluation, NUMBERS))
-    assert [row["away"] for row in block.rows] == [4.0, None, None]
-    assert block.ranges[0][0] == "away"
+    assert [row["z"] for row in block.rows] == [4.0, None, None]
+    assert block.ranges[0][0] == "z"
     assert "confidence" not in dict(block.heads)
     quantiles = {"row": 0, "loss": 1.0, "y": 5.0, "median": 2.0, "low": 1.0, "high": 2.5}
     block, _ = shown_rows(having(evaluation, (quantiles, {**quantiles, "high": 1.0}), "pinball"))
-    assert [row["off"] for row in block.rows] == [2.0, None]
-    assert block.ranges[0] == ("off", "|y − median| / width at least")
+    assert [row["scaled_error"] for row in block.rows] == [2.0, None]
+    assert block.ranges[0] == ("scaled_error", "minimum |y − median| / width")
 
 
 def test_judged_answers_are_right_or_wrong_in_words(evaluation):
@@ -89,8 +90,12 @@ def test_judged_answers_are_right_or_wrong_in_words(evaluation):
     assert block.rows[0]["correct"] == "wrong"
 
 
-def test_what_the_loss_is_is_told(evaluation):
-    for by, said in (("nll", "minus the logarithm"), ("crps(fair=false)", "ranked probability"), (None, "logarithm")):
+def test_the_loss_is_described(evaluation):
+    for by, said in (
+        ("nll", "negative log-likelihood"),
+        ("crps(fair=false)", "ranked probability"),
+        (None, "log-likelihood"),
+    ):
         _, blocks = shown_rows(having(evaluation, NUMBERS, by))
         assert said in blocks[0].lines[0]
 
@@ -98,10 +103,10 @@ def test_what_the_loss_is_is_told(evaluation):
 def test_at_most_six_columns(evaluation):
     wide = ({"row": 0, "loss": 1.0, "columns": {f"c{k}": k for k in range(12)}},)
     block, _ = shown_rows(having(evaluation, wide))
-    assert sum(key.startswith("column") for key, _ in block.heads) == rows.MOST_COLUMNS
+    assert sum(key.startswith("column") for key, _ in block.heads) == rows.MAX_COLUMNS
 
 
-def test_rows_that_were_found_are_shown_as_they_are_stored():
+def test_rows_equal_the_stored_rows():
     """Of classes, judged answers, densities and quantiles."""
     rng = np.random.default_rng(1)
     p, y = rng.uniform(0.01, 0.99, 30), rng.normal(size=30)
@@ -121,96 +126,96 @@ def test_rows_that_were_found_are_shown_as_they_are_stored():
         for key in set(worst[0]) & {"confidence", "label", "predicted", "y", "mean", "std", "median", "low", "high"}:
             assert key in dict(block.heads)
             assert [row[key] for row in block.rows] == [row.get(key) for row in worst]
-        assert block.ranges[0][0] in ("confidence", "away", "off")
+        assert block.ranges[0][0] in ("confidence", "z", "scaled_error")
 
 
-def test_no_rows_where_there_are_none_or_none_are_wanted(evaluation):
-    assert rows.section(gather([having(evaluation, ())])) is None
-    assert rows.section(gather([having(evaluation, CLASSES)], rows=False)) is None
+def test_no_section_without_rows_or_if_rows_are_hidden(evaluation):
+    assert rows.section(collect([having(evaluation, ())])) is None
+    assert rows.section(collect([having(evaluation, CLASSES)], rows=False)) is None
     assert "patient 4711" not in html_page(document_of([having(evaluation, CLASSES)], rows=False))
 
 
 # -------------------------------------------------------------------------------------------------------- pitfalls
-def test_each_pitfall_stands_once_with_its_reference(evaluation):
+def test_each_warning_appears_once_with_its_reference(evaluation):
     note = Note("too-small", "too few rows.", "Card et al. (2020)")
     other = Note("too-small", "too few units", "")
     one, two = replace(evaluation, warnings=(note, other)), replace(evaluation, warnings=(note,))
-    section = pitfalls.section(gather([one, two]))
+    section = pitfalls.section(collect([one, two]))
     (points,) = section.blocks
     assert points.items == (
-        ("warn", "A test set too small to tell", "too few rows. Card et al. (2020)"),
-        ("warn", "A test set too small to tell", "too few units."),
+        ("warn", "Test set too small", "too few rows. Card et al. (2020)"),
+        ("warn", "Test set too small", "too few units."),
     )
-    assert section.title == "Pitfalls"
+    assert section.title == "Warnings"
 
 
-def test_gates_say_in_words_what_became_of_them(evaluation):
+def test_gates_have_their_outcome_in_words(evaluation):
     gates = (
         GateResult("nll < 1", "require", False, "0.9 to 1.1"),
         GateResult("ece > 0.1", "fail_on", True, "0 to 0.2", undecided=True),
         GateResult("accuracy < 0.1", "fail_on", True, "0.4 to 0.6"),
     )
-    section = pitfalls.section(gather([replace(evaluation, warnings=(), gates=gates)]))
+    section = pitfalls.section(collect([replace(evaluation, warnings=(), gates=gates)]))
     assert section.blocks[0] == Heading("1 of 3 gates failed")
     assert [(tone, topic) for tone, topic, _ in section.blocks[1].items] == [
         ("bad", "Failed: require nll < 1"),
-        ("warn", "Passed, but the rows cannot tell: fail on ece > 0.1"),
+        ("warn", "Passed, but not significantly: fail on ece > 0.1"),
         ("good", "Passed: fail on accuracy < 0.1"),
     ]
 
 
-def test_many_pitfalls_are_folded_and_none_is_no_section(evaluation):
+def test_many_warnings_are_collapsed_and_none_give_no_section(evaluation):
     notes = tuple(Note("code", f"number {k}") for k in range(40))
-    points, fold = pitfalls.section(gather([replace(evaluation, warnings=notes)])).blocks
+    points, fold = pitfalls.section(collect([replace(evaluation, warnings=notes)])).blocks
     assert len(points.items) + len(fold.blocks[0].items) == 40
-    assert pitfalls.section(gather([replace(evaluation, warnings=())])) is None
+    assert pitfalls.section(collect([replace(evaluation, warnings=())])) is None
 
 
 # ------------------------------------------------------------------------------------------------------ provenance
 def texts(section):
-    return {block.summary: block.blocks[0] for block in section.blocks if isinstance(block, Fold)}
+    return {block.summary: block.blocks[0] for block in section.blocks if isinstance(block, Details)}
 
 
-def test_settings_are_a_table_and_as_they_are_stored(evaluation):
+def test_settings_are_a_table_and_json(evaluation):
     checked = replace(evaluation, settings={"command": "check", "draws": 10, "by": []}, results=())
-    section = provenance.section(gather([evaluation, checked, evaluation]))
-    table = next(block for block in section.blocks if isinstance(block, Shown)).table
+    section = provenance.section(collect([evaluation, checked, evaluation]))
+    table = next(block for block in section.blocks if isinstance(block, TableBlock)).table
     assert table.heads == ("setting", "evaluate", "check")
     told = {row[0]: row[1:] for row in table.rows}
     assert told["metrics"] == ("accuracy, nll, ece", "")
-    assert (told["groups by"], told["draws"], told["seed"]) == (("none", "none"), ("", "10"), ("0", ""))
-    stored = texts(section)["The settings as they are stored"]
+    assert (told["grouped by"], told["draws"], told["seed"]) == (("none", "none"), ("", "10"), ("0", ""))
+    stored = texts(section)["Settings as JSON"]
     assert json.loads(stored.text) == [dict(evaluation.settings), dict(checked.settings)]
 
 
-def test_inputs_stand_once_with_their_hashes(evaluation):
+def test_inputs_appear_once_with_their_hashes(evaluation):
     item = {**evaluation.inputs[0], "sha256": "0123456789ab" + "c" * 52, "meta": {"method": "x", "sizes": [1, 2.5]}}
     known = replace(evaluation, inputs=(item,))
-    section = provenance.section(gather([known, known]))
-    table = [block for block in section.blocks if isinstance(block, Shown)][1].table
+    section = provenance.section(collect([known, known]))
+    table = [block for block in section.blocks if isinstance(block, TableBlock)][1].table
     (row,) = table.rows
     assert row[1:] == ("01234567…", "method: x; sizes: 1, 2.5", "60", "1", "3")
-    assert json.loads(texts(section)["The inputs as they are stored"].text) == [item]
+    assert json.loads(texts(section)["Inputs as JSON"].text) == [item]
     assert f"Calibrant {evaluation.version}" in section.lead
-    assert "schema 1" in section.lead
+    assert "schema 2" in section.lead
 
 
-def test_works_are_listed_and_their_bibtex_can_be_copied(evaluation):
-    section = provenance.section(gather([evaluation]))
+def test_references_are_listed_with_bibtex(evaluation):
+    section = provenance.section(collect([evaluation]))
     works = works_of(evaluation)
-    lines = texts(section)["The works"]
+    lines = texts(section)["List of references"]
     assert isinstance(lines, Text)
     assert sorted(lines.lines) == sorted(f"{work.text()}." for work in works)
-    copied = texts(section)["BibTeX of all of them"]
-    assert isinstance(copied, Copy)
+    copied = texts(section)["BibTeX"]
+    assert isinstance(copied, CopyBlock)
     assert copied.label == "BibTeX"
-    assert all(work.bibtex() in copied.text for work in works)
+    assert all(bibtex([work]) in copied.text for work in works)
     assert copied.text.count("\n@") + 1 == len(works)
 
 
 def test_an_evaluation_of_nothing_has_settings_still():
     bare = Evaluation("0", {}, (), ())
-    section = provenance.section(gather([bare]))
+    section = provenance.section(collect([bare]))
     assert [block.text for block in section.blocks if isinstance(block, Heading)] == ["Settings"]
-    assert provenance.section(gather([])) is None
-    assert isinstance(pitfalls.section(gather([replace(bare, warnings=(Note("a", "b"),))])).blocks[0], Points)
+    assert provenance.section(collect([])) is None
+    assert isinstance(pitfalls.section(collect([replace(bare, warnings=(Note("a", "b"),))])).blocks[0], Points)

@@ -5,9 +5,9 @@ import pytest
 from reported import blocks, drawn, draws_all, figures
 
 import calibrant as cal
-from calibrant.evaluation.wording import number
-from calibrant.reporting.document import Shown
-from calibrant.reporting.gathering import gather
+from calibrant.render.formatting import format_number
+from calibrant.reporting.document import TableBlock
+from calibrant.reporting.report_data import collect
 from calibrant.reporting.sections.selective import section
 
 
@@ -18,7 +18,7 @@ def evaluated(demo):
 
 
 def of(*evaluations):
-    return section(gather(evaluations))
+    return section(collect(evaluations))
 
 
 def test_lines_are_the_stored_curves(evaluated):
@@ -45,10 +45,10 @@ def test_each_series_is_a_line_of_its_own_with_a_legend(evaluated):
     assert "mutual information" in svg
 
 
-def test_numbers_stand_beside_the_curves(evaluated):
-    (shown,) = blocks(of(evaluated), Shown)
+def test_metrics_are_in_a_table(evaluated):
+    (shown,) = blocks(of(evaluated), TableBlock)
     values = {row[0]: row[2] for row in shown.table.rows}
-    assert values == {f"{name} ↓": number(evaluated[name].value) for name in ("aurc", "e_aurc", "aac")}
+    assert values == {f"{name} ↓": format_number(evaluated[name].value) for name in ("aurc", "e_aurc", "aac")}
 
 
 def test_accuracy_above_thresholds_warns_of_comparing(evaluated):

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
+from evaluations import evaluate_with
 
-from calibrant.evaluation.check import check
-from calibrant.evaluation.evaluate import evaluate
-from calibrant.evaluation.result import Evaluation
-from calibrant.evaluation.shift import Cell, Summary
+from calibrant.checks.api import check
 from calibrant.predictions import Classification
-from calibrant.reporting.document import Figure, Fold, Shown
+from calibrant.reporting.document import Details, Figure, TableBlock
 from calibrant.reporting.figures import svg
-from calibrant.reporting.gathering import gather
+from calibrant.reporting.report_data import collect
 from calibrant.reporting.sections.shift import section
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.shift import ShiftCell, ShiftSummary
 
 TYPES = ("blur", "fog", "noise", "rain", "snow")
 
@@ -28,7 +28,7 @@ def model(name, sharp=1.0, members=3, rows=600):
 
 @pytest.fixture(scope="module")
 def evaluated():
-    return [evaluate(model(name, sharp), "nll,accuracy,ece", shift=True, resamples=50, intervals=False)
+    return [evaluate_with(model(name, sharp), "nll,accuracy,ece", shift=True, resamples=50, intervals=False)
             for name, sharp in (("calm", 1.0), ("sure", 3.0))]  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def checked():
 
 
 def figures(*evaluations):
-    return {block.key: block for block in section(gather(evaluations)).blocks if isinstance(block, Figure)}
+    return {block.key: block for block in section(collect(evaluations)).blocks if isinstance(block, Figure)}
 
 
 def rows_of(data):
@@ -46,7 +46,7 @@ def rows_of(data):
 
 
 def test_there_is_no_section_without_shift():
-    assert section(gather([evaluate(model("calm"), "nll", resamples=50, intervals=False)])) is None
+    assert section(collect([evaluate_with(model("calm"), "nll", resamples=50, intervals=False)])) is None
 
 
 def test_boxes_are_the_quartiles_of_the_types_within_them(evaluated):
@@ -68,7 +68,7 @@ def test_boxes_are_the_quartiles_of_the_types_within_them(evaluated):
             assert found == pytest.approx(np.percentile(own, [0, 25, 50, 75, 100]))
 
 
-def test_boxes_of_models_stand_beside_each_other(evaluated):
+def test_boxes_of_models_are_next_to_each_other(evaluated):
     several, one = (figures(*evaluated[:k])["boxes"] for k in (2, 1))
     assert "xOffset" in str(several.chart)
     assert "xOffset" not in str(one.chart)
@@ -80,7 +80,7 @@ def test_boxes_of_models_stand_beside_each_other(evaluated):
 def test_rank_correlations_are_those_of_another_library(evaluated):
     from scipy.stats import spearmanr
 
-    table = next(b.table for b in section(gather(evaluated)).blocks if isinstance(b, Shown))
+    table = next(b.table for b in section(collect(evaluated)).blocks if isinstance(b, TableBlock))
     assert table.heads == ("metric", "calm", "sure")
     for spec, *shown in table.rows:
         for text, evaluation in zip(shown, evaluated, strict=True):
@@ -91,9 +91,9 @@ def test_rank_correlations_are_those_of_another_library(evaluated):
 
 def test_shares_that_pass_are_counts_over_types(checked):
     figure = figures(checked)["passed"]
-    assert figure.controls[1].options == ("within 95 % of replicates", "within all replicates")
+    assert figure.controls[1].options == ("within 95% of replicates", "within all replicates")
     by_reading = {table.members: table for table in checked.passed}
-    assert set(figure.data[figure.first()]["name"]) == set(by_reading) == {"bayesian", "independent"}
+    assert set(figure.data[figure.default_choice()]["name"]) == set(by_reading) == {"bayesian", "independent"}
     for (statistic, rule), data in figure.data.items():
         for row in rows_of(data):
             cells = [c.checks[statistic] for c in by_reading[row["name"]].cells if c.severity == row["x"]]
@@ -103,25 +103,25 @@ def test_shares_that_pass_are_counts_over_types(checked):
             assert row["note"] == f"{sum(inside)} of {len(inside)}"
 
 
-def test_tables_by_severity_are_folded_away(evaluated, checked):
-    folds = [b for b in section(gather([*evaluated, checked])).blocks if isinstance(b, Fold)]
+def test_tables_by_severity_are_collapsed(evaluated, checked):
+    folds = [b for b in section(collect([*evaluated, checked])).blocks if isinstance(b, Details)]
     titles = [shown.table.title for fold in folds for shown in fold.blocks]
-    assert sum("over 5 types" in title for title in titles) == 6
+    assert sum("over 5 shift types" in title for title in titles) == 6
     assert sum("that pass at each severity" in title for title in titles) == 1
 
 
 def by_hand(name, values):
-    cells = tuple(Cell(f"type {k}", 1.0, 10, {"nll": value}) for k, value in enumerate(values))
-    return Evaluation("0.1.0", {"metrics": "default"}, (), (), shift=(Summary(name, "mean", cells),))
+    cells = tuple(ShiftCell(f"type {k}", 1.0, 10, {"nll": value}) for k, value in enumerate(values))
+    return Evaluation("0.1.0", {"metrics": "default"}, (), (), shift=(ShiftSummary(name, "mean", cells),))
 
 
-def test_what_is_nowhere_finite_is_not_drawn_and_one_type_is():
+def test_infinite_metrics_are_not_drawn_and_a_single_type_is():
     assert "boxes" not in figures(by_hand("a", [float("inf"), float("nan")]))
     (data,) = figures(by_hand("a", [0.5]))["boxes"].data.values()
     assert [row["median"] for row in rows_of(data) if row["kind"] == "box"] == [0.5]
 
 
-def test_inputs_of_one_name_stay_apart_and_of_many_the_first_are_drawn():
+def test_inputs_of_one_name_are_distinct_and_only_the_first_are_drawn():
     figure = figures(*(by_hand("<b>", [k, k + 1.0]) for k in range(9)))["boxes"]
     (data,) = figure.data.values()
     assert list(dict.fromkeys(data["name"])) == ["<b>", *(f"<b> ({k})" for k in range(2, 8))]

@@ -4,16 +4,17 @@ import math
 
 import numpy as np
 import pytest
+from evaluations import evaluate_with
 
-from calibrant.evaluation.compare import compare
-from calibrant.evaluation.evaluate import evaluate
-from calibrant.evaluation.flips import RankFlips
-from calibrant.evaluation.result import Evaluation
+from calibrant.comparison.api import compare
+from calibrant.pipeline.evaluate import evaluate
 from calibrant.predictions import Classification
-from calibrant.reporting.document import Figure, Fold, Panel, Text
+from calibrant.reporting.document import Details, Figure, Panel, Text
 from calibrant.reporting.figures import svg
-from calibrant.reporting.gathering import gather
+from calibrant.reporting.report_data import collect
 from calibrant.reporting.sections.sizes import section
+from calibrant.results.evaluation import Evaluation
+from calibrant.results.rank_flips import RankFlips
 
 
 def model(sharp=2.0, noise=0.0, rows=400, seed=0):
@@ -25,13 +26,13 @@ def model(sharp=2.0, noise=0.0, rows=400, seed=0):
 
 @pytest.fixture(scope="module")
 def alone():
-    return evaluate(model().named("sharp"), "ece,brier", sizes=[50, 200], repeats=5, resamples=50, intervals=False)
+    return evaluate_with(model().named("sharp"), "ece,brier", sizes=[50, 200], repeats=5, resamples=50, intervals=False)
 
 
 @pytest.fixture(scope="module")
 def paired():
     inputs = {"before": model(2.0), "after": model(1.0)}
-    return evaluate(inputs, "ece", sizes=[50, 200], repeats=5, pairs=True, resamples=50, intervals=False)
+    return evaluate_with(inputs, "ece", sizes=[50, 200], repeats=5, pairs=True, resamples=50, intervals=False)
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +42,11 @@ def flipped():
 
 
 def figures(evaluation):
-    return {block.key: block for block in section(gather([evaluation])).blocks if isinstance(block, Figure)}
+    return {block.key: block for block in section(collect([evaluation])).blocks if isinstance(block, Figure)}
 
 
 def test_there_is_no_section_without_sizes_or_flips():
-    assert section(gather([evaluate(model(), "nll", resamples=50)])) is None
+    assert section(collect([evaluate(model(), "nll", resamples=50)])) is None
 
 
 # ------------------------------------------------------------------------------------------------------ sizes
@@ -60,7 +61,7 @@ def test_the_last_point_is_the_value_of_the_evaluation_itself(alone):
         assert all(low <= high for low, high in zip(data["low"], data["high"], strict=True))
 
 
-def test_multiples_end_at_one_and_stand_beside_the_root_of_the_brier_score(alone):
+def test_ratios_end_at_one_and_include_the_root_of_the_brier_score(alone):
     figure = figures(alone)["relative"]
     assert figure.controls[0].options == ("all metrics", "ece", "brier")
     (sizes,) = alone.sizes
@@ -73,15 +74,15 @@ def test_multiples_end_at_one_and_stand_beside_the_root_of_the_brier_score(alone
         assert option == ("all metrics",) or set(data["name"]) == {"rbs", *option}
 
 
-def test_words_and_table_come_with_the_charts(alone):
-    blocks = section(gather([alone])).blocks
+def test_charts_have_a_sentence_and_a_table(alone):
+    blocks = section(collect([alone])).blocks
     assert isinstance(blocks[0], Text)
     assert blocks[0].lines[0].lower().startswith(alone.sizes[0].reading()[:20])
-    (fold,) = [block for block in blocks if isinstance(block, Fold)]
+    (fold,) = [block for block in blocks if isinstance(block, Details)]
     assert fold.blocks[0].table.heads[1:4] == ("50", "200", "400")
 
 
-def test_an_improvement_is_before_less_after(paired):
+def test_an_improvement_is_before_minus_after(paired):
     drawn = figures(paired)
     assert list(drawn) == ["gained", "share", "values"]
     values = drawn["values"].data[("ece (lower is better)",)]
@@ -93,17 +94,17 @@ def test_an_improvement_is_before_less_after(paired):
 
 def test_of_several_inputs_each_has_its_panel():
     inputs = {"one": model(1.0), "two": model(2.0)}
-    found = evaluate(inputs, "ece", sizes=[50], repeats=3, resamples=50, intervals=False)
-    gathered = gather([found])
-    panels = [block for block in section(gathered).blocks if isinstance(block, Panel)]
-    assert [gathered.subjects[panel.subject].name for panel in panels] == ["one", "two"]
+    found = evaluate_with(inputs, "ece", sizes=[50], repeats=3, resamples=50, intervals=False)
+    report = collect([found])
+    panels = [block for block in section(report).blocks if isinstance(block, Panel)]
+    assert [report.subjects[panel.subject].name for panel in panels] == ["one", "two"]
     curves = [next(b for b in panel.blocks if isinstance(b, Figure)) for panel in panels]
     assert curves[0].data != curves[1].data
 
 
 def test_a_single_size_has_a_table_and_no_line_of_one_point():
-    found = evaluate(model(rows=20), "ece", sizes=[20], repeats=2, resamples=50, intervals=False)
-    blocks = section(gather([found])).blocks
+    found = evaluate_with(model(rows=20), "ece", sizes=[20], repeats=2, resamples=50, intervals=False)
+    blocks = section(collect([found])).blocks
     assert not any(isinstance(block, Figure) for block in blocks)
 
 
@@ -123,7 +124,7 @@ def test_ranks_are_those_of_the_values_under_every_setting(flipped):
     assert seen == len(flipped.flips.settings)
 
 
-def test_more_models_than_colours_have_names_for_the_first_and_one_for_the_rest(flipped):
+def test_with_more_models_than_colours_the_last_ones_share_a_name(flipped):
     data = figures(flipped)["flips"].data[("threshold 0.001",)]
     order = [item.model for item in flipped.comparison.ranking]
     named = list(dict.fromkeys(data["legend"]))
@@ -138,5 +139,5 @@ def test_one_setting_has_no_control():
     figure = figures(found)["flips"]
     assert figure.controls == ()
     assert figure.data[()]["y"] == [1, 2, 2, 1]
-    text = next(b for b in section(gather([found])).blocks if isinstance(b, Text))
+    text = next(b for b in section(collect([found])).blocks if isinstance(b, Text))
     assert len(text.lines[0]) < 400

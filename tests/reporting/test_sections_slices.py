@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.evaluation.result import Group
 from calibrant.registry.estimate import Estimate
-from calibrant.reporting.document import Figure, Fold, Panel
+from calibrant.reporting.document import Details, Figure, Panel
 from calibrant.reporting.figures import svg
-from calibrant.reporting.gathering import gather
+from calibrant.reporting.report_data import collect
 from calibrant.reporting.sections import slices
-from calibrant.reporting.sections.slice_curves import ALL, MOST_CHOICES
+from calibrant.reporting.sections.slices import ALL, MAX_OPTIONS
+from calibrant.results.evaluation import Group
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def evaluation():
 
 
 def figures(evaluation):
-    section = slices.section(gather([evaluation]))
+    section = slices.section(collect([evaluation]))
     panel = next(block for block in section.blocks if isinstance(block, Panel))
     return [block for block in panel.blocks if isinstance(block, Figure)], panel
 
@@ -68,29 +68,28 @@ def test_the_worst_come_first_whichever_direction_is_better(evaluation):
     assert far == sorted(far, reverse=True)
 
 
-def test_groups_that_survive_come_before_larger_values_and_have_a_mark_of_their_own(evaluation):
+def test_significant_groups_come_first_with_their_own_mark(evaluation):
     (figure, *_), _ = figures(evaluation)
     data = figure.data["place", "ece"]
-    marked = [name for name, how in zip(data["name"], data["standing"], strict=True) if how == slices.SHOWN]
-    stored = {g.value for g in evaluation.results[0].groups if g.metrics["ece"].q_value < 0.025 and g.by == "place"}
+    marked = [name for name, how in zip(data["name"], data["standing"], strict=True) if how == slices.SIGNIFICANT]
+    stored = {g.value for g in evaluation.results[0].groups if g.metrics["ece"].q_value < 0.05 and g.by == "place"}
     assert {"place 00", "place 01"} <= set(marked) == stored
     assert data["name"][: len(marked)] == marked
-    assert "q < 0.025" in figure.caption
+    assert "q < 0.05" in figure.caption
     assert set(figure.data["place", "accuracy"]["standing"]) == {slices.UNTESTED}
     assert "diamond" in str(figure.chart)
 
 
 def test_of_many_groups_thirty_are_drawn_and_all_are_in_the_table(evaluation):
     (figure, *_), panel = figures(evaluation)
-    assert {by: len(data["name"]) for (by, _), data in figure.data.items()} == {"place": slices.MOST_DRAWN, "age:3": 3}
-    assert "30 groups" in figure.caption
-    assert "worst of 40" in figure.caption
-    tables = next(block for block in panel.blocks if isinstance(block, Fold)).blocks
+    assert {by: len(data["name"]) for (by, _), data in figure.data.items()} == {"place": slices.MAX_DRAWN, "age:3": 3}
+    assert "30 worst of 40 groups" in figure.caption
+    tables = next(block for block in panel.blocks if isinstance(block, Details)).blocks
     assert [len(shown.table.rows) for shown in tables] == [40, 3]
-    assert symbols(figure) == slices.MOST_DRAWN
+    assert symbols(figure) == slices.MAX_DRAWN
 
 
-def test_hostile_columns_and_values_stay_apart(evaluation):
+def test_hostile_columns_and_values_stay_distinct(evaluation):
     """A separator in a name, names that differ at their ends, and one that is empty."""
     long = "x" * 10_000
     values = ["", f"{long}a", f"{long}b", "</script>", "a|b"]
@@ -106,7 +105,7 @@ def test_hostile_columns_and_values_stay_apart(evaluation):
 
 def test_groups_without_finite_values_are_left_out(evaluation):
     groups = [Group("c", k, 5, {"nll": Estimate(value, 5)}) for k, value in enumerate((np.inf, np.nan))]
-    section = slices.section(gather([with_groups(evaluation, groups)]))
+    section = slices.section(collect([with_groups(evaluation, groups)]))
     assert not [block for block in section.blocks[0].blocks if isinstance(block, Figure)]
     groups.append(Group("c", 3, 5, {"nll": Estimate(0.7, 5)}))
     (figure,), _ = figures(with_groups(evaluation, groups))
@@ -114,7 +113,7 @@ def test_groups_without_finite_values_are_left_out(evaluation):
 
 
 def test_no_groups_no_section(evaluation):
-    assert slices.section(gather([with_groups(evaluation, ())])) is None
+    assert slices.section(collect([with_groups(evaluation, ())])) is None
 
 
 # ---------------------------------------------------------------------------------------------------------- curves
@@ -124,7 +123,7 @@ def test_reliability_of_a_group_is_chosen_among_the_worst(evaluation):
     groups = [Group("place", k, 9, {"nll": Estimate(float(k), 9)}, curves=curves[k]) for k in range(40)]
     (_, figure), _ = figures(with_groups(evaluation, groups))
     (control,) = figure.controls
-    assert control.options == (ALL, *(f"place = {k}" for k in reversed(range(40 - MOST_CHOICES, 40))))
+    assert control.options == (ALL, *(f"place = {k}" for k in reversed(range(40 - MAX_OPTIONS, 40))))
     assert figure.data["place = 39",]["n"] == [39] * len(curve["n"])
     assert figure.data[ALL,]["accuracy"] == curve["accuracy"]
     assert "30 worst of 40" in figure.caption

@@ -7,10 +7,10 @@ import pytest
 from reported import blocks, drawn, draws_all, figures, rows
 
 import calibrant as cal
-from calibrant.evaluation.wording import number, span
-from calibrant.reporting.document import Shown
-from calibrant.reporting.gathering import gather
-from calibrant.reporting.histograms import ROWS, SHARES
+from calibrant.render.formatting import format_interval, format_number
+from calibrant.reporting.charts.histograms import ROWS, SHARES
+from calibrant.reporting.document import TableBlock
+from calibrant.reporting.report_data import collect
 from calibrant.reporting.sections.uncertainty import section
 
 METRICS = "entropy,expected_entropy,mutual_information,variation_ratio,avu_auc"
@@ -22,7 +22,7 @@ def evaluated(demo):
 
 
 def of(*evaluations):
-    return section(gather(evaluations))
+    return section(collect(evaluations))
 
 
 def with_curves(evaluation, **curves):
@@ -30,15 +30,15 @@ def with_curves(evaluation, **curves):
     return replace(evaluation, results=(replace(result, curves={**result.curves, **curves}),))
 
 
-def test_right_rows_stand_above_the_line_and_wrong_ones_below(evaluated):
+def test_correct_rows_are_above_the_line_and_wrong_ones_below(evaluated):
     curve, figure = evaluated.results[0].curves["entropy"], figures(of(evaluated))["entropy"]
     shares = figure.data[(SHARES,)]
-    heights = {kind: [row["height"] for row in rows(shares, kind=kind)] for kind in ("right", "wrong")}
-    assert sum(heights["right"]) == pytest.approx(1)
+    heights = {kind: [row["height"] for row in rows(shares, kind=kind)] for kind in ("correct", "wrong")}
+    assert sum(heights["correct"]) == pytest.approx(1)
     assert sum(heights["wrong"]) == pytest.approx(-1)
     right, wrong = sum(curve["correct"]), sum(curve["wrong"])
     by_hand = np.array(curve["correct"]) / right
-    assert heights["right"] == pytest.approx(by_hand[: len(heights["right"])])
+    assert heights["correct"] == pytest.approx(by_hand[: len(heights["correct"])])
     counted = figure.data[(ROWS,)]
     assert sum(x for x in counted["height"] if x > 0) == right
     assert sum(x for x in counted["height"] if x < 0) == -wrong
@@ -51,16 +51,16 @@ def test_bins_behind_the_last_row_are_left_out(evaluated):
     made = of(with_curves(evaluated, mutual_information=bins | counts))
     figure = figures(made)["mutual-information"]
     assert max(figure.data[(ROWS,)]["upper"]) == 0.5
-    assert "disagree" in figure.title
+    assert "disagreement" in figure.title
     draws_all(made)
 
 
-def test_means_stand_in_a_table_with_their_intervals(evaluated):
-    (shown,) = (block for block in blocks(of(evaluated), Shown) if block.table.title == "Means over rows")
+def test_means_are_in_a_table_with_their_intervals(evaluated):
+    (shown,) = (block for block in blocks(of(evaluated), TableBlock) if block.table.title == "Mean uncertainty")
     for name in ("entropy", "expected_entropy", "mutual_information", "variation_ratio"):
         (row,) = (row for row in shown.table.rows if row[0] == name)
         e = evaluated[name]
-        assert row[2:4] == (number(e.value), span(e.low, e.high))
+        assert row[2:4] == (format_number(e.value), format_interval(e.low, e.high))
 
 
 def test_lines_are_those_of_accuracy_versus_uncertainty(evaluated):
@@ -78,7 +78,7 @@ def test_without_wrong_rows_there_is_no_line_of_them(evaluated):
     assert drawn(figure).count('aria-roledescription="line mark"') == 2
 
 
-def test_without_labels_all_rows_stand_above_the_line(demo):
+def test_without_labels_all_rows_are_above_the_line(demo):
     evaluation = cal.evaluate(cal.read(demo["glyphs"])[np.arange(90)], "entropy", resamples=20)
     made = of(evaluation)
     figure = figures(made)["entropy"]

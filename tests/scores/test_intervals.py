@@ -76,14 +76,22 @@ def test_standard_error_and_skewness_are_those_of_scipy(weighted):
 
 @pytest.mark.parametrize("decimals", [1, 12])
 def test_delong_is_brute_force_over_pairs(decimals):
-    """Variance of the placement values, each the share of the other class that a row is placed above."""
+    """Variance of the placement values, each the share of the other class that a row is placed above.
+
+    To each side is added one placement value whose squared deviation is that of a coin with this AUC.
+    """
     rng = np.random.default_rng(2)
     score = np.round(rng.beta(2, 2, size=150), decimals)
     y = (rng.random(150) < score).astype(int)
     inside, outside = score[y == 1], score[y == 0]
     above = (inside[:, None] > outside) + 0.5 * (inside[:, None] == outside)
     auc = above.mean()
-    variance = above.mean(1).var(ddof=1) / len(inside) + above.mean(0).var(ddof=1) / len(outside)
+
+    def of_side(placed):
+        n = len(placed)
+        return (((placed - auc) ** 2).sum() / (n - 1) + auc * (1 - auc) / n) / (n + 1)
+
+    variance = of_side(above.mean(1)) + of_side(above.mean(0))
     half = stats.norm.ppf(0.975) * math.sqrt(variance) / (auc * (1 - auc))
     estimate = cal.evaluate(cal.Classification.from_probs(score, y), "roc_auc")["roc_auc"]
     ends = special.expit([special.logit(auc) - half, special.logit(auc) + half])
@@ -91,19 +99,74 @@ def test_delong_is_brute_force_over_pairs(decimals):
 
 
 @pytest.mark.parametrize("spec", ["roc_auc", "average_precision"])
-def test_ranking_bootstrap_agrees_with_a_plain_one(spec):
-    """The Poisson bootstrap's ends against a multinomial one by scikit-learn: within a tenth of the width."""
+def test_ranking_interval_agrees_with_a_bootstrap(spec):
+    """The ends on the logit scale against a multinomial bootstrap by scikit-learn: within 15% of the width."""
     from sklearn import metrics as sk
 
     rng = np.random.default_rng(3)
-    score = rng.beta(2, 2, size=200)
-    y = (rng.random(200) < score).astype(int)
-    w = np.ones(200)
-    estimate = cal.evaluate(cal.Classification.from_probs(score, y, weights=w), spec, resamples=1000)[spec]
+    score = rng.beta(2, 2, size=300)
+    y = (rng.random(300) < score).astype(int)
+    estimate = cal.evaluate(cal.Classification.from_probs(score, y, weights=np.ones(300)), spec)[spec]
     scorer = {"roc_auc": sk.roc_auc_score, "average_precision": sk.average_precision_score}[spec]
-    drawn = [scorer(y, score, sample_weight=rng.multinomial(200, w / 200)) for _ in range(500)]
+    drawn = [scorer(y, score, sample_weight=rng.multinomial(300, np.full(300, 1 / 300))) for _ in range(400)]
     low, high = np.quantile(drawn, [0.025, 0.975])
-    assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=0.1 * (high - low))
+    assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=0.15 * (high - low))
+    assert estimate.method == "influence-logit"
+
+
+def test_degrees_are_those_of_the_variance_of_the_variance():
+    """Of normal terms the variance is a χ²: 2·mean²/variance of it. Repeated terms are units of many rows."""
+    rng = np.random.default_rng(4)
+    terms = rng.standard_normal(100_000)
+    found = intervals.Variance.of(terms)
+    assert found.degrees == pytest.approx(100_000, rel=0.03)
+    assert found.value == pytest.approx((terms**2).sum(), rel=1e-4)
+    units = rng.permutation(np.repeat(np.arange(50), 4))
+    by_unit = intervals.Variance.of(terms[:200], units)
+    sums = np.array([terms[:200][units == k].sum() for k in range(50)])
+    assert by_unit.value == pytest.approx((sums**2).sum() * 50 / 49)
+    assert by_unit.degrees == pytest.approx(2 * by_unit.value**2 / (50 * (sums**2).var()))
+    assert intervals.Variance.of(np.array([3.0, -3.0, 0.0, 0.0]), floor=1.0).value == pytest.approx(18 * 4 / 3 + 1)
+    assert intervals.Variance.of(np.zeros(5)) is None
+
+
+@pytest.mark.parametrize("count", [1, 4, 30])
+def test_the_score_interval_of_a_sum_of_equal_terms_is_that_of_a_poisson_mean(count):
+    """(count − θ)² = z²θ; with a floor also |value − θ| = t·√(floor + (variance − floor)·θ/value) at both ends."""
+    z = stats.norm.ppf(0.975)
+    found = intervals.score_interval(count, intervals.Variance(count, 1e9), 0.0, 0.95)
+    expected = count + z**2 / 2 + np.array([-1, 1]) * z * math.sqrt(count + z**2 / 4)
+    assert (found.low, found.high) == pytest.approx(tuple(expected), rel=1e-6)
+    found = intervals.score_interval(count, intervals.Variance(count + 0.5, 7.0), 0.5, 0.95)
+    for end in (found.low, found.high):
+        assert abs(count - end) == pytest.approx(stats.t.ppf(0.975, 7) * math.sqrt(0.5 + end), rel=1e-9)
+
+
+@pytest.mark.parametrize(("share", "m"), [(0.95, 73), (0.95, 100), (0.95, 1000), (0.5, 40), (0.8, 30)])
+def test_order_statistics_bound_a_quantile_by_binomial_limits(share, m):
+    """Fewer than j of m lie below the quantile of level 1 − share with the probability of a binomial count."""
+    place = intervals._order_statistic(1 - share, m, 0.975)
+    below, above = math.floor(place), math.floor(place) + 1
+    assert stats.binom.sf(below - 1, m, 1 - share) >= 0.975 > stats.binom.sf(above - 1, m, 1 - share)
+
+
+@pytest.mark.parametrize(("m", "bounded"), [(71, False), (72, True)])
+def test_a_rate_is_bounded_above_where_others_can_lie_below_the_threshold(m, bounded):
+    """0.95^m is the probability that none of m lies in the lowest 5%: it must be below 0.025."""
+    assert (stats.binom.pmf(0, m, 0.05) < 0.025) == bounded
+    scores, others = np.arange(100.0), np.linspace(50.0, 150.0, m)
+    found = intervals.rate_at_quantile(scores, others, 0.95, 0.4, 0.95)
+    assert (found.high < 1.0) == bounded
+    assert 0.0 < found.low < 0.4 < found.high
+
+
+def test_a_rate_at_an_infinite_threshold_has_the_wider_of_both_sides():
+    """Others at ±∞ are not interpolated: the bound on the threshold is the value further out."""
+    scores = np.linspace(0.0, 1.0, 200)
+    found = intervals.rate_at_quantile(scores, np.r_[np.full(50, -np.inf), np.full(150, 0.5)], 0.5, 0.5, 0.95)
+    assert found.low < 0.45
+    lower = intervals.rate_at_quantile(scores, np.r_[np.full(9, -np.inf), np.full(191, 0.5)], 0.95, 0.5, 0.95)
+    assert lower.high == 1.0
 
 
 # ----------------------------------------------------------------------------------------- coverage

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from evaluations import evaluate_with
 from scipy import stats
 
 import calibrant as cal
@@ -17,7 +18,7 @@ def pit(made):
 
 def curve(made, **settings):
     """The histogram of the evaluation: lower, upper and share of each bin."""
-    columns = cal.evaluate(made, "pit", **settings).results[0].curves["pit"]
+    columns = evaluate_with(made, "pit", **settings).results[0].curves["pit"]
     return {key: np.array(values) for key, values in columns.items()}
 
 
@@ -133,7 +134,7 @@ def test_the_curve_is_the_histogram_of_numpy(make, weighted):
 def test_the_curve_does_not_depend_on_blocks_or_order():
     made = gaussian(weights=np.random.default_rng(3).exponential(size=5000))
     whole = cal.evaluate(made, "pit").results[0].curves
-    assert cal.evaluate(made, "pit", block_rows=317).results[0].curves == whole
+    assert evaluate_with(made, "pit", block_rows=317).results[0].curves == whole
     shuffled = made[np.random.default_rng(4).permutation(5000)]
     assert cal.evaluate(shuffled, "pit").results[0].curves == whole
 

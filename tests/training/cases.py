@@ -9,10 +9,10 @@ from torch import nn
 from calibrant.methods import Task, Training
 from calibrant.networks import MLP
 from calibrant.networks.recipe import Recipe
-from calibrant.networks.stack import Stack, fresh_state
-from calibrant.training.runs import Run
+from calibrant.networks.stack import Stack, initial_state
 from calibrant.training.schedules import Constant
 from calibrant.training.seeds import seeded
+from calibrant.training.task import Run
 
 QUICK = Training(epochs=3, batch=16, rate=0.05, schedule=Constant(), precision="float64")
 SMALL = MLP(4, 3, (6, 5))
@@ -99,7 +99,7 @@ def stacked(task, architecture, runs, dropout=None, dtype=torch.float64):
     states = []
     for run in runs:
         with seeded(run.seed, run.member, "initial weights"):
-            states.append(fresh_state(recipe.network(), run.task.scales(dtype)))
+            states.append(initial_state(recipe.network(), run.task.standardisation(dtype)))
     return Stack.of(recipe.template(), states, CPU, dtype), recipe
 
 
@@ -111,7 +111,7 @@ def runs_of(task, count=1, rate=0.05, decay=0.0, dropout=0.0, seed=0):
 # ----------------------------------------------------------------------------------------------- distances
 def apart(one, other):
     """The largest difference between what two posteriors keep; names and shapes must agree."""
-    (a, _), (b, _) = one.kept(), other.kept()
+    (a, _), (b, _) = one.state_dict(), other.state_dict()
     assert a.keys() == b.keys()
     assert all(a[name].shape == b[name].shape and a[name].dtype == b[name].dtype for name in a)
     gaps = [(a[name].double() - b[name].double()).abs().max().item() for name in a if a[name].numel()]
@@ -120,7 +120,7 @@ def apart(one, other):
 
 def same_bits(one, other):
     """Whether two posteriors keep the same, to the last bit."""
-    (a, _), (b, _) = one.kept(), other.kept()
+    (a, _), (b, _) = one.state_dict(), other.state_dict()
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 

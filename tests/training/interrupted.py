@@ -22,7 +22,7 @@ from training.cases import QUICK, SMALL, Normalised, images, table
 from calibrant.methods import SWAG, Augmentation, CyclicalSGLD, DeepEnsemble, SnapshotEnsemble
 from calibrant.networks import LeNet
 from calibrant.training import loop
-from calibrant.training.loop import Loop
+from calibrant.training.loop import TrainingLoop
 
 LONG = replace(QUICK, epochs=12)
 CASES = {
@@ -45,7 +45,7 @@ def fit(name, **known):
 
 def killed_in_a_step(name, folder):
     """Train, and be gone after a step in the middle of an epoch."""
-    step, taken = Loop.step, [0]
+    step, taken = TrainingLoop.step, [0]
 
     def last(self, count, noisy):
         step(self, count, noisy)
@@ -53,7 +53,7 @@ def killed_in_a_step(name, folder):
         if taken[0] == EPOCH * self.batches.steps + 2:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    Loop.step = last
+    TrainingLoop.step = last
     fit(name, checkpoint=folder / name)
 
 
@@ -74,7 +74,7 @@ def killed_in_writing(name, folder):
 
 def main(folder):
     torch.set_num_threads(1)
-    loop.WORTH = 0.0  # a checkpoint after every epoch, however long writing takes
+    loop.CHECKPOINT_RATIO = 0.0  # a checkpoint after every epoch, however long writing takes
     todo = [(killed_in_a_step, name) for name in CASES] + [(killed_in_writing, "ensemble")]
     for how, name in todo:
         child = os.fork()

@@ -42,7 +42,7 @@ PLAIN = Vanilla(QUICK)
 @pytest.fixture(autouse=True)
 def _after_every_epoch(monkeypatch):
     """However long writing takes."""
-    monkeypatch.setattr("calibrant.training.loop.WORTH", 0.0)
+    monkeypatch.setattr("calibrant.training.loop.CHECKPOINT_RATIO", 0.0)
 
 
 class StoppedError(Exception):
@@ -87,7 +87,7 @@ def test_what_was_stopped_goes_on_to_the_same_end(tmp_path, method, task, networ
 
 def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
     first = PLAIN.fit(table(), SMALL, checkpoint=tmp_path)
-    monkeypatch.setattr("calibrant.training.loop.Loop.step", None)
+    monkeypatch.setattr("calibrant.training.loop.TrainingLoop.step", None)
     assert same_bits(PLAIN.fit(table(), SMALL, checkpoint=tmp_path), first)
 
 
@@ -123,7 +123,7 @@ OTHERS = {
     "noise": [(PLAIN, numbers(likelihood=FixedGaussian(noise)), MLP(4, 1, (5,))) for noise in (0.5, 0.6)],
     "skip": [(SnapshotEnsemble(QUICK, cycles=3, skip=skip), TASK, SMALL) for skip in (0, 1)],
     "rank": [(SWAG(QUICK, start=0, rank=rank), TASK, SMALL) for rank in (2, 3)],
-    "dropout rate": [(replace(DROPPING, rate=rate), TASK, SMALL) for rate in (0.1, 0.2)],
+    "dropout rate": [(replace(DROPPING, p=rate), TASK, SMALL) for rate in (0.1, 0.2)],
     "x": [(PLAIN, TASK, SMALL), (PLAIN, Task.classification(rows_of(40, 4, seed=9), TASK.y, classes=3), SMALL)],
     "activation": [(PLAIN, TASK, SMALL), (PLAIN, TASK, MLP(4, 3, (6, 5), "tanh"))],
     "places of dropout": [(DROPPING, TASK, SMALL), (replace(DROPPING, where="last"), TASK, SMALL)],
@@ -149,7 +149,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path, what):
 
 def test_a_checkpoint_of_another_seed_is_refused(tmp_path):
     PLAIN.fit(TASK, SMALL, 1, checkpoint=tmp_path)
-    with pytest.raises(FileError, match="delete it to begin anew"):
+    with pytest.raises(FileError, match="delete it, or use another folder"):
         PLAIN.fit(TASK, SMALL, 2, checkpoint=tmp_path)
 
 

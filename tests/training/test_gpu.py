@@ -27,7 +27,7 @@ def training(**other):
 
 METHODS = {
     "ensemble": lambda **other: methods.DeepEnsemble(training(**other), members=3),
-    "dropout": lambda **other: methods.MCDropout(training(**other), rate=0.2),
+    "dropout": lambda **other: methods.MCDropout(training(**other), p=0.2),
     "langevin": lambda **other: methods.CyclicalSGLD(training(**other), cycles=2, samples=1),
     "adam": lambda **other: methods.DeepEnsemble(training(optimiser="adam", clip=1.0, **other), members=2),
 }
@@ -77,7 +77,7 @@ def test_memory_that_does_not_suffice_is_told(task):
     _, total = torch.cuda.mem_get_info()
     torch.cuda.set_per_process_memory_fraction(min(0.5, 2e9 / total))
     try:
-        with pytest.raises(TrainingError, match=r"memory: expected room for 60 networks .*together"):
+        with pytest.raises(TrainingError, match=r"memory: expected memory for 60 networks .*together"):
             many.fit(large, ResNet(depth=20, classes=3), 0, device="cuda")
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)

@@ -18,9 +18,9 @@ from training.cases import rows_of, runs_of, stacked  # noqa: E402
 
 from calibrant.methods import CyclicalSGLD, FixedGaussian, Task, Training  # noqa: E402
 from calibrant.networks import MLP  # noqa: E402
-from calibrant.training.loop import Loop  # noqa: E402
+from calibrant.training.callbacks import WeightSnapshots  # noqa: E402
+from calibrant.training.loop import TrainingLoop  # noqa: E402
 from calibrant.training.schedules import Constant  # noqa: E402
-from calibrant.training.watching import Snapshots  # noqa: E402
 
 N, NOISE, DECAY, CHAINS = 50, 0.8, 0.2, 50
 BURNT, APART, DRAWS = 40, 12, 20
@@ -55,9 +55,9 @@ def chains(temperature, rate, noisy=True, momentum=0.9, count=CHAINS):
     method = CyclicalSGLD(training, cycles=1, samples=epochs, temperature=temperature)
     runs = runs_of(task, count, rate, DECAY)
     stack, _ = stacked(task, MLP(2, 1, ()), runs)
-    kept = Snapshots(range(BURNT + APART - 1, epochs, APART))
+    kept = WeightSnapshots(range(BURNT + APART - 1, epochs, APART))
     noise = method.noise(N) if noisy else None
-    Loop(stack, runs, replace(training, schedule=Constant()), watchers=[kept], noise=noise).run()
+    TrainingLoop(stack, runs, replace(training, schedule=Constant()), callbacks=[kept], noise=noise).run()
     states = [
         [*state["inner.output.weight"][0], *state["inner.output.bias"]] for k in range(count) for state in kept.of(k)
     ]

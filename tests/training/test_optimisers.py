@@ -13,10 +13,10 @@ from training.cases import images, stacked  # noqa: E402
 from calibrant.methods import Training  # noqa: E402
 from calibrant.networks import ResNet  # noqa: E402
 from calibrant.training.batches import Batches  # noqa: E402
-from calibrant.training.loop import Loop  # noqa: E402
+from calibrant.training.loop import TrainingLoop  # noqa: E402
 from calibrant.training.optimisers import Optimiser  # noqa: E402
-from calibrant.training.runs import Run  # noqa: E402
 from calibrant.training.schedules import LinearDecay  # noqa: E402
+from calibrant.training.task import Run  # noqa: E402
 
 NETWORK = ResNet(8, 3, 2, 2)
 RATES, DECAYS = (0.05, 0.02, 0.05), (1e-2, 0.0, 3e-2)
@@ -79,7 +79,7 @@ def test_twenty_steps_are_those_of_pytorch(case, seen):
     runs = [Run(0, k, task, rate, decay) for k, (rate, decay) in enumerate(zip(RATES, DECAYS, strict=True))]
     stack, recipe = stacked(task, NETWORK, runs)
     before = [stack.state(k) for k in range(len(runs))]
-    loop = Loop(stack, runs, training)
+    loop = TrainingLoop(stack, runs, training)
     seen.clear()
     loop.run()
     assert len(seen) == 20
@@ -107,4 +107,4 @@ def test_gradients_are_clipped_for_each_network_and_not_for_all():
     ways = torch.cat([(before[name] - value.detach()).flatten(1) for name, value in stack.parameters.items()], dim=1)
     torch.testing.assert_close(ways[0], torch.full_like(ways[0], 1e-3), rtol=0.0, atol=1e-12)
     assert ways[1].norm().item() == pytest.approx(1.0, abs=1e-5)
-    assert not stack.slopes.any()
+    assert not stack.gradients.any()

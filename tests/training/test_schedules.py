@@ -18,7 +18,7 @@ from calibrant.training.schedules import (  # noqa: E402
     Halving,
     LinearDecay,
     Steps,
-    ThenSaw,
+    ThenTriangular,
     WarmSteps,
 )
 
@@ -98,7 +98,7 @@ def test_every_cycle_begins_at_the_full_rate(cycles, length):
 
 def test_the_saw_of_garipov():
     """Down in the first half of a cycle, up in the second: α(i) = (1 − 2t)α₁ + 2tα₂ up to t = ½, then back."""
-    saw, epochs = ThenSaw(LinearDecay(), 8, 0.5, 0.01, 4), 20
+    saw, epochs = ThenTriangular(LinearDecay(), 8, 0.5, 0.01, 4), 20
     for step in range(120):
         epoch = 8 + step / 10
         t = (epoch - 8) % 4 / 4
@@ -107,13 +107,13 @@ def test_the_saw_of_garipov():
 
 
 def test_before_the_saw_the_schedule_runs_as_if_it_was_all():
-    saw = ThenSaw(LinearDecay(), 8, 0.5, 0.01, 4)
+    saw = ThenTriangular(LinearDecay(), 8, 0.5, 0.01, 4)
     for epoch in (0, 1.5, 4, 5.25, 7, 7.9):
         assert saw.factor(epoch / 20, 20) == pytest.approx(LinearDecay().factor(epoch / 8, 8), abs=1e-12)
 
 
 def test_without_a_cycle_the_rate_stays():
-    flat = ThenSaw(Cosine(), 6, 0.3, 0.3, 0)
+    flat = ThenTriangular(Cosine(), 6, 0.3, 0.3, 0)
     assert {flat.factor(epoch / 10, 10) for epoch in (6, 6.5, 7, 9.99)} == {0.3}
     assert flat.factor(5.9 / 10, 10) < 0.01
 
@@ -133,7 +133,7 @@ def test_these_only_fall(schedule, one, other):
         (LinearDecay(0.0, 1.0, 0.0), 1.0),
         (Cosine(), math.pi / 2),
         (Cosine(warm_up=0.2), 5.0),
-        (ThenSaw(Constant(), 10, 1.0, 0.1, 4), 0.9 * 90 / 2),
+        (ThenTriangular(Constant(), 10, 1.0, 0.1, 4), 0.9 * 90 / 2),
     ],
     ids=str,
 )
@@ -158,14 +158,14 @@ def test_a_warm_up_rises_to_the_full_rate_in_the_first_cycle_alone(share, cycles
 
 @given(SHARES, st.integers(1, 8).map(lambda k: 2 * k), st.floats(0.1, 1.0), st.floats(0.0, 0.1))
 def test_the_saw_stays_between_its_ends(t, cycle, high, low):
-    factor = ThenSaw(Constant(), 10, high, low, cycle).factor(t, 40)
+    factor = ThenTriangular(Constant(), 10, high, low, cycle).factor(t, 40)
     assert factor == 1.0 if t * 40 < 9.9 else low - 1e-12 <= factor <= max(high, 1.0 if t * 40 < 10 else high) + 1e-12
 
 
 # ------------------------------------------------------------------------------------ settings, refusals
 def test_settings_tell_schedules_apart():
-    known = [*FALLING, Cosine(2), Cosine(2, 0.1), WarmSteps(), ThenSaw(Cosine(), 3, 0.5, 0.1, 2)]
-    known += [ThenSaw(LinearDecay(), 3, 0.5, 0.1, 2), ThenSaw(Cosine(), 4, 0.5, 0.1, 2)]
+    known = [*FALLING, Cosine(2), Cosine(2, 0.1), WarmSteps(), ThenTriangular(Cosine(), 3, 0.5, 0.1, 2)]
+    known += [ThenTriangular(LinearDecay(), 3, 0.5, 0.1, 2), ThenTriangular(Cosine(), 4, 0.5, 0.1, 2)]
     texts = {json.dumps(schedule.settings(), sort_keys=True) for schedule in known}
     assert len(texts) == len(known)
 

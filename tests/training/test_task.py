@@ -28,14 +28,14 @@ def classes(x=X, y=Y, classes=3, **known):
 @pytest.mark.parametrize(
     ("make", "kind", "said"),
     [
-        (lambda: classes(y=Y.astype(float)), LabelsError, "y: expected whole numbers"),
-        (lambda: classes(y=Y[:, None]), LabelsError, "y: expected whole numbers"),
+        (lambda: classes(y=Y.astype(float)), LabelsError, "y: expected integers"),
+        (lambda: classes(y=Y[:, None]), LabelsError, "y: expected integers"),
         (lambda: classes(y=["a"] * 6), ValuesError, "y: expected numbers"),
         (lambda: classes(y=None), ValuesError, "y: expected numbers"),
-        (lambda: classes(y=Y + 1), LabelsError, "from 0 to 2, but they go from 1 to 3"),
-        (lambda: classes(y=Y - 1), LabelsError, "they go from -1 to 1"),
+        (lambda: classes(y=Y + 1), LabelsError, "from 0 to 2, got 1 to 3"),
+        (lambda: classes(y=Y - 1), LabelsError, "got -1 to 1"),
         (lambda: classes(classes=2), LabelsError, "from 0 to 1"),
-        (lambda: classes(classes=1), UsageError, "two classes or more"),
+        (lambda: classes(classes=1), UsageError, "classes: expected an integer of at least 2"),
         (lambda: classes(x=X[:5]), ShapeError, "x: expected 6 rows"),
         (lambda: classes(x=X[:, 0]), ShapeError, "x: expected shape"),
         (lambda: classes(x=X[:0], y=Y[:0]), ShapeError, "at least one row"),
@@ -44,22 +44,22 @@ def classes(x=X, y=Y, classes=3, **known):
         (lambda: classes(x=X.astype(str)), ValuesError, "x: expected numbers"),
         (lambda: classes(x=X.astype(object)), ValuesError, "encode text and objects"),
         (lambda: classes(x=X * 1j), ValuesError, "x: expected numbers"),
-        (lambda: classes(train=[0, 6]), UsageError, "train: expected numbers of rows from 0 to 5"),
-        (lambda: classes(train=[-1]), UsageError, "train: expected numbers of rows"),
-        (lambda: classes(train=[0.5]), UsageError, "train: expected numbers of rows"),
-        (lambda: classes(train=[[0]]), UsageError, "train: expected numbers of rows"),
-        (lambda: classes(train=[True] * 5), UsageError, "train: expected numbers of rows"),
-        (lambda: classes(train=[1, 1]), UsageError, "some rows come twice"),
-        (lambda: classes(validation=[2, 2]), UsageError, "some rows come twice"),
-        (lambda: classes(validation=range(6)), InputError, "train: expected rows to train on"),
-        (lambda: classes(train=[0, 1], validation=[1, 2]), InputError, "some rows are in both"),
+        (lambda: classes(train=[0, 6]), UsageError, "train: expected row indices from 0 to 5"),
+        (lambda: classes(train=[-1]), UsageError, "train: expected row indices"),
+        (lambda: classes(train=[0.5]), UsageError, "train: expected row indices"),
+        (lambda: classes(train=[[0]]), UsageError, "train: expected row indices"),
+        (lambda: classes(train=[True] * 5), UsageError, "train: expected row indices"),
+        (lambda: classes(train=[1, 1]), UsageError, "expected distinct rows, got duplicates"),
+        (lambda: classes(validation=[2, 2]), UsageError, "expected distinct rows, got duplicates"),
+        (lambda: classes(validation=range(6)), InputError, "train: expected at least one training row"),
+        (lambda: classes(train=[0, 1], validation=[1, 2]), InputError, "got rows in both"),
         (lambda: classes().split(0.0), UsageError, "share: expected a number between 0 and 1"),
         (lambda: classes().split(1.0), UsageError, "share: expected"),
         (lambda: classes().split(float("nan")), UsageError, "share: expected"),
-        (lambda: classes().with_rows([7]), UsageError, "train: expected numbers of rows"),
-        (lambda: classes().with_rows([0], [9]), UsageError, "validation: expected numbers of rows"),
-        (lambda: classes().with_rows([0, 1], [1, 2]), InputError, "some rows are in both"),
-        (lambda: classes().with_rows(np.zeros(6, bool)), InputError, "train: expected rows to train on"),
+        (lambda: classes().with_rows([7]), UsageError, "train: expected row indices"),
+        (lambda: classes().with_rows([0], [9]), UsageError, "validation: expected row indices"),
+        (lambda: classes().with_rows([0, 1], [1, 2]), InputError, "got rows in both"),
+        (lambda: classes().with_rows(np.zeros(6, bool)), InputError, "train: expected at least one training row"),
         (lambda: Task.regression(X, X), ShapeError, "y: expected shape"),
         (lambda: Task.regression(X, np.full(6, np.nan)), ValuesError, "y: expected finite"),
         (lambda: Task.regression(X, np.full(6, np.inf)), ValuesError, "y: expected finite"),
@@ -126,7 +126,7 @@ def test_views_of_one_tensor_are_not_the_same_data():
 def test_tables_are_standardised_by_column():
     x = rows_of(500, 5) * np.array([1.0, 10.0, 1e-3, 1e4, 2.0]) + np.array([0.0, 5.0, 1.0, -1e5, 1e3])
     rows = np.arange(0, 500, 3)
-    found = Task.regression(torch.from_numpy(x), x[:, 0], train=rows).scales(torch.float64)
+    found = Task.regression(torch.from_numpy(x), x[:, 0], train=rows).standardisation(torch.float64)
     np.testing.assert_allclose(found["x_mean"], x[rows].mean(0), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found["x_std"], x[rows].std(0), rtol=1e-6)
     assert found["y_mean"].item() == pytest.approx(x[rows, 0].mean(), abs=1e-12)
@@ -137,7 +137,7 @@ def test_tables_are_standardised_by_column():
 def test_images_are_standardised_by_channel(kind):
     x = np.random.default_rng(0).integers(0, 256, (50, 3, 4, 5)).astype(kind)
     rows = np.arange(7, 40)
-    found = classes(x, np.arange(50) % 3, train=rows).scales(torch.float64)
+    found = classes(x, np.arange(50) % 3, train=rows).standardisation(torch.float64)
     assert found["x_mean"].shape == found["x_std"].shape == (3, 1, 1)
     np.testing.assert_allclose(found["x_mean"][:, 0, 0], x[rows].astype(float).mean((0, 2, 3)), rtol=1e-12)
     np.testing.assert_allclose(found["x_std"][:, 0, 0], x[rows].astype(float).std((0, 2, 3)), rtol=1e-9)
@@ -147,7 +147,7 @@ def test_images_are_standardised_by_channel(kind):
 
 def test_sequences_are_standardised_by_channel():
     x = rows_of(20, 3, 7) * 4 + 1
-    found = classes(torch.from_numpy(x), np.arange(20) % 3).scales(torch.float64)
+    found = classes(torch.from_numpy(x), np.arange(20) % 3).standardisation(torch.float64)
     np.testing.assert_allclose(found["x_std"][:, 0], x.std((0, 2)), rtol=1e-9)
 
 
@@ -156,7 +156,7 @@ def test_sequences_are_standardised_by_channel():
 def test_what_does_not_vary_is_left_as_it_is(constant, what):
     """A spread of rounding errors, taken for one, would blow up what differs in a test row."""
     x = np.column_stack([rows_of(1000), np.full(1000, constant), 50 + rows_of(1000, seed=1)])
-    found = Task.regression(torch.from_numpy(x), np.full(1000, constant)).scales(torch.float64)
+    found = Task.regression(torch.from_numpy(x), np.full(1000, constant)).standardisation(torch.float64)
     assert (found["x_std"][1] if what == "x" else found["y_std"]) == 1.0
 
 
@@ -165,7 +165,7 @@ def test_columns_far_from_zero_have_their_own_spread(offset):
     """Seconds since 1970 have a spread, and so have the columns beside them."""
     x = rows_of(1000, 3)
     x[:, 0] += offset
-    found = Task.regression(torch.from_numpy(x), x[:, 1]).scales(torch.float64)
+    found = Task.regression(torch.from_numpy(x), x[:, 1]).standardisation(torch.float64)
     np.testing.assert_allclose(found["x_std"], x.std(0), rtol=1e-5)
     np.testing.assert_allclose(found["x_mean"], x.mean(0), atol=1e-6)
 
@@ -173,13 +173,13 @@ def test_columns_far_from_zero_have_their_own_spread(offset):
 def test_scales_of_many_rows_are_summed_in_parts(monkeypatch):
     x = rows_of(101, 4) + 3.0
     monkeypatch.setattr("calibrant.training.task.SCALED_AT_ONCE", 40)
-    found = Task.regression(torch.from_numpy(x), x[:, 0]).scales(torch.float64)
+    found = Task.regression(torch.from_numpy(x), x[:, 0]).standardisation(torch.float64)
     np.testing.assert_allclose(found["x_mean"], x.mean(0), rtol=1e-12)
     np.testing.assert_allclose(found["x_std"], x.std(0), rtol=1e-9)
 
 
 def test_without_standardising_numbers_reach_the_network_as_they_are():
-    found = classes(standardise=False).scales(torch.float32)
+    found = classes(standardise=False).standardisation(torch.float32)
     assert [found[name].item() for name in ("x_mean", "x_std", "y_mean", "y_std")] == [0.0, 1.0, 0.0, 1.0]
 
 

@@ -1,1 +1,1 @@
-"""The papers' experiments as recipes: data, methods and judging together."""
+"""Reproductions of papers: data, methods and evaluation in one recipe each."""

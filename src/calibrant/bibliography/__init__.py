@@ -1,12 +1,9 @@
-"""The works that the project refers to, and how references in free text are told which of them they name.
+"""The literature that Calibrant cites: BibTeX entries, and the works that free-text references name.
 
-`cited` gives the works that texts name, `unknown` what texts cite that stands here nowhere, and `bibtex` the entries to
-copy. To add a work, write it in the module of its subject; a reference anywhere in the package whose work is lacking
-fails a test.
+The works are in `references.bib`, which is read on first use. To add one, add an entry there; a test fails for every
+reference in the package whose work is missing.
 """
 
-from calibrant.bibliography.citing import cited, unknown
-from calibrant.bibliography.work import Work
-from calibrant.bibliography.works import WORKS, bibtex
+from calibrant.bibliography.references import Work, bibtex, cited_works, unknown_citations, works
 
-__all__ = ["WORKS", "Work", "bibtex", "cited", "unknown"]
+__all__ = ["Work", "bibtex", "cited_works", "unknown_citations", "works"]

@@ -19,31 +19,31 @@ from scipy.special import logsumexp, softmax
 
 from calibrant.intervals import NONE, Interval
 from calibrant.kernels.dirichlet import dirichlet_log_likelihood, dirichlet_redrawn
-from calibrant.kernels.pairwise import redrawn_labels
+from calibrant.kernels.kernel_pairs import redrawn_labels
 from calibrant.kernels.resampling import CANONICAL
 
 BANDWIDTHS = np.logspace(-5.0, 0.0, 21)
-"""Four a decade, from what fits very confident predictions to a kernel that is nearly flat."""
+"""Four per decade, from a fit for very confident predictions to a nearly flat kernel."""
 MOST_FOR_BANDWIDTH = 5000
-"""Rows from which the bandwidth is chosen: more hardly move it."""
+"""Maximum number of rows for choosing the bandwidth: more hardly change it."""
 PAIR_DRAWS = 1e11
 FEWEST_DRAWS = 100
 SMALLEST = 1e-12
 SHARES = (0.5, 1.0, 1.5, 2.5)
-"""Of the fitted power, at which labels are drawn for the interval; the calibrated model is 0."""
+"""Fractions of the fitted power at which labels are drawn for the interval; 0 is the calibrated model."""
 FURTHER = 1.5
-"""How far beyond the gaps that kernels find."""
+"""Multiple of the estimated gaps for the second law of the kernel profile."""
 NEAREST, FARTHEST = 0.1, 3.0
-"""Logarithms of powers: the least that is looked at, and the most."""
+"""Logarithms of powers: the smallest and the largest to consider."""
 MOST_OFFSETS, RIDGE = 100, 1e-4
-"""Classes up to which each may be expected too often or too rarely; and what keeps an empty one from going far."""
+"""Maximum number of classes with an offset each; and the ridge penalty that bounds those of empty classes."""
 GRID = 2001
 
 
 def bandwidth_of(p: np.ndarray, threads: int | None = None) -> float:
     """The bandwidth of the grid with the highest leave-one-out likelihood; the first of equals.
 
-    Of many rows, every second, third … in their order is taken.
+    With many rows, only every second, third … row is used.
     """
     few = np.ascontiguousarray(p[:: -(-len(p) // MOST_FOR_BANDWIDTH)])
     return float(BANDWIDTHS[int(np.argmax(dirichlet_log_likelihood(few, BANDWIDTHS, threads)))])
@@ -54,9 +54,9 @@ def gaps_to_error(p: np.ndarray, expected: np.ndarray, order: float) -> float:
     return float(np.mean(np.sum(np.abs(p - expected) ** order, axis=1)) ** (1.0 / order))
 
 
-def replicates_of(n: int, wanted: int) -> int:
-    """How often labels are redrawn: as wanted, less often where n² pairs are many."""
-    return int(min(wanted, max(FEWEST_DRAWS, PAIR_DRAWS / n**2)))
+def replicates_of(n: int, requested: int) -> int:
+    """The number of replicates: as requested, or fewer if there are many pairs."""
+    return int(min(requested, max(FEWEST_DRAWS, PAIR_DRAWS / n**2)))
 
 
 def redrawn_errors(
@@ -77,7 +77,7 @@ def redrawn_errors(
 
 @dataclass(frozen=True)
 class Profile:
-    """Laws of growing distance from the predictions: labels, were they drawn from them, would have the true error θ."""
+    """Laws at increasing distance from the predictions, each with its true error θ."""
 
     errors: list[float]
     laws: list[np.ndarray]
@@ -96,7 +96,7 @@ def scaled(p: np.ndarray, power: float, offsets: np.ndarray) -> np.ndarray:
 def best_scaling(p: np.ndarray, y: np.ndarray, free: int) -> tuple[float, np.ndarray]:
     """log b and a (C,) under which the labels are most probable given p^b·e^a, the first `free` of a being free.
 
-    Both are 0 of a calibrated model, but for noise.
+    Both are 0 for a calibrated model, up to noise.
     """
     from scipy.optimize import minimize
 
@@ -119,7 +119,7 @@ def best_scaling(p: np.ndarray, y: np.ndarray, free: int) -> tuple[float, np.nda
 
 
 def profiles_of(p: np.ndarray, y: np.ndarray, expected: np.ndarray, order: float) -> list[Profile]:
-    """Three ways to be wrong as these rows are: in confidence, in confidence and classes, and as the kernels say."""
+    """Three fits of miscalibration: of confidence, of confidence and classes, and the estimate of the kernels."""
     classes = p.shape[1]
     alone, none = best_scaling(p, y, 0)
     step = math.copysign(max(abs(alone), NEAREST), alone)
@@ -135,9 +135,9 @@ def profiles_of(p: np.ndarray, y: np.ndarray, expected: np.ndarray, order: float
 def inverted(
     value: float, null: np.ndarray, drawn: Sequence[tuple[Profile, Sequence[np.ndarray]]], level: float
 ) -> Interval:
-    """The true errors θ, along any of the profiles, for which the observed one is neither too large nor too small.
+    """The union, over profiles, of true errors θ for which the observed value is neither too large nor too small.
 
-    Quantiles of the estimate are taken to be linear in θ between the laws that labels were drawn from.
+    Quantiles of the estimate are interpolated linearly in θ between the laws that labels were drawn from.
     """
     kept, tails = [], (0.5 - level / 2, 0.5 + level / 2)
     for profile, estimates in drawn:

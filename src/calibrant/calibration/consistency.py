@@ -1,15 +1,15 @@
 """Consistency resampling (Bröcker & Smith 2007): the gaps of bins when labels are redrawn from the predictions.
 
-Up to `NORMAL_ABOVE` rows, every row is redrawn. Of more, a well-filled bin takes the normal limit of its sum; in a thin
-bin rows that are all but certain are drawn together, as a Poisson number with their mean and variance, and only the
-others one by one. What must be kept is then bounded, however many rows there are.
+Up to `NORMAL_ABOVE` rows, every row is redrawn. Above, the sum of a well-filled bin is drawn from its normal limit; in
+a thin bin, nearly certain rows are drawn together, as a Poisson number with their mean and variance, and only the
+others one by one. Memory is then bounded for any number of rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from calibrant.calibration.binned import BinTable
+from calibrant.calibration.binning import BinTable
 from calibrant.kernels.exact import GroupSums
 from calibrant.kernels.philox import normals, uniform_table
 from calibrant.kernels.resampling import CONSISTENCY, RARE, redraw_bins
@@ -18,22 +18,22 @@ NORMAL_ABOVE = 1 << 18
 THIN = 25.0
 """Σ p(1 − p) of a bin below which it is thin."""
 CERTAIN = 2.0**-10
-"""Distance of p from 0 or 1 below which a row is all but certain."""
+"""Distance of p from 0 or 1 below which a row is nearly certain."""
 
 
 class ConsistencyRows:
-    """The rows that have to be redrawn one by one, and sums of the others; order and blocks do not matter."""
+    """Rows to be redrawn one by one, and sums of the others; order and blocks do not matter."""
 
     def __init__(self, bins: int) -> None:
-        """No rows yet."""
+        """Start without rows."""
         self.bins, self.n = bins, 0
         self.kept: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] = []
         self.variance, self.weighted_variance = GroupSums(), GroupSums()
         self.rare_mean, self.rare_variance = GroupSums(), GroupSums()
-        """Of rows that are all but certain, by 2·bin + (1 where p is near 1): Σ wq and Σ w²q, q = min(p, 1 − p)."""
+        """Of nearly certain rows, by 2·bin + (1 where p is near 1): Σ wq and Σ w²q, q = min(p, 1 − p)."""
 
     def add(self, p: np.ndarray, w: np.ndarray | None, bins: np.ndarray) -> None:
-        """Take in more rows."""
+        """Add rows."""
         self.n += len(p)
         square = p * (1.0 - p)
         self.variance.add(square, bins)
@@ -45,18 +45,18 @@ class ConsistencyRows:
             self.rare_mean.add(q if w is None else q * w[rare], side)
             self.rare_variance.add(q if w is None else q * w[rare] ** 2, side)
         self.kept.append((np.array(p), bins.astype(np.int32), w))  # a view would keep all of its record alive
-        self._let_go()
+        self._drop_rows()
 
     def merge(self, other: ConsistencyRows) -> None:
-        """Take in what another has seen."""
+        """Merge another of the same kind."""
         self.n += other.n
         self.kept += other.kept
         for name in ("variance", "weighted_variance", "rare_mean", "rare_variance"):
             getattr(self, name).merge(getattr(other, name))
-        self._let_go()
+        self._drop_rows()
 
-    def _let_go(self) -> None:
-        """Drop the rows that need not be redrawn one by one: never, as long as there are few."""
+    def _drop_rows(self) -> None:
+        """Above `NORMAL_ABOVE` rows, drop those that need not be redrawn one by one."""
         if self.n <= NORMAL_ABOVE:
             return
         thin = _of_bins(self.variance, self.bins) < THIN
@@ -70,36 +70,29 @@ class ConsistencyRows:
     def gaps(self, table: BinTable, replicates: int, seed: int, threads: int | None) -> np.ndarray:
         """Signed gaps (replicates, B), each weighted by its bin's share, when row i hits with probability p[i]."""
         mass = table.w.sum()
-        one_by_one = self._redrawn(replicates, seed, threads)
+        one_by_one = np.zeros((replicates, self.bins))  # Σ w(hit − p) of each bin over the rows that were kept
+        if self.kept:
+            p, bins = (np.concatenate([item[k] for item in self.kept]) for k in (0, 1))
+            weights = [w for _, _, w in self.kept if w is not None]
+            w = np.concatenate(weights) if weights else None
+            order = np.argsort(p) if w is None else np.lexsort((w, p))
+            p, bins, w = p[order], bins[order], None if w is None else w[order]
+            hits = redraw_bins(p, bins, self.bins, w, replicates=replicates, seed=seed, threads=threads)
+            one_by_one = hits - np.bincount(bins, p if w is None else p * w, self.bins)
         if self.n <= NORMAL_ABOVE:
             return one_by_one / mass
         drawn = normals(seed, CONSISTENCY, replicates, self.bins)
         normal = drawn * np.sqrt(_of_bins(self.weighted_variance, self.bins))
         thin = _of_bins(self.variance, self.bins) < THIN
-        return np.where(thin, one_by_one + self._rare(replicates, seed, thin), normal) / mass
-
-    def _redrawn(self, replicates: int, seed: int, threads: int | None) -> np.ndarray:
-        """Σ w(hit − p) of each bin over the rows that were kept, in an order of their own."""
-        if not self.kept:
-            return np.zeros((replicates, self.bins))
-        p, bins = (np.concatenate([item[k] for item in self.kept]) for k in (0, 1))
-        weights = [w for _, _, w in self.kept if w is not None]
-        w = np.concatenate(weights) if weights else None
-        order = np.argsort(p) if w is None else np.lexsort((w, p))
-        p, bins, w = p[order], bins[order], None if w is None else w[order]
-        hits = redraw_bins(p, bins, self.bins, w, replicates=replicates, seed=seed, threads=threads)
-        return hits - np.bincount(bins, p if w is None else p * w, self.bins)
-
-    def _rare(self, replicates: int, seed: int, thin: np.ndarray) -> np.ndarray:
-        """Σ w(hit − p) of the rows of thin bins that are all but certain: a scaled Poisson number less its mean."""
+        # nearly certain rows of thin bins: a scaled Poisson number minus its mean
         mean, variance = (_of_bins(sums, 2 * self.bins) for sums in (self.rare_mean, self.rare_variance))
-        out = np.zeros((replicates, self.bins))
+        rare = np.zeros((replicates, self.bins))
         words = uniform_table(seed, RARE, replicates, 2 * self.bins)
         for side in np.flatnonzero((mean > 0) & np.repeat(thin, 2)).tolist():
             size = variance[side] / mean[side]
             number = _poisson(words[:, side], mean[side] / size)
-            out[:, side // 2] += (-1.0 if side % 2 else 1.0) * (size * number - mean[side])
-        return out
+            rare[:, side // 2] += (-1.0 if side % 2 else 1.0) * (size * number - mean[side])
+        return np.where(thin, one_by_one + rare, normal) / mass
 
 
 def _is_certain(p: np.ndarray) -> np.ndarray:

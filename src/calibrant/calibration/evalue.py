@@ -1,6 +1,6 @@
-"""An e-value against calibration: evidence that may be looked at after every row.
+"""An e-value against calibration: evidence that is valid after every row.
 
-Null hypothesis: given the past and the forecast p_t, P(y_t = 1) = p_t. An alternative says q_t instead, a fixed
+Null hypothesis: given the past and the forecast p_t, P(y_t = 1) = p_t. An alternative predicts q_t instead, a fixed
 function of p_t, and the product of its likelihood ratios is a nonnegative martingale that starts at 1. So is a mixture
 of such products with fixed weights, here E = (A + B)/2 with
 
@@ -10,8 +10,8 @@ of such products with fixed weights, here E = (A + B)/2 with
 Ville's inequality then bounds the chance that E ever reaches 1/α by α, whenever one stops, and 1/E is a p-value. Both
 parts are functions of sums of log ratios, so the last value depends on no order, and parts of the rows merge exactly.
 
-A forecast of 0 that comes true makes the null hypothesis impossible: E is infinite. Otherwise alternatives leave p = 0
-and p = 1 where they are. Within 2⁻²⁰ of them only those bet that draw p inwards.
+An outcome with forecast probability 0 makes the null hypothesis impossible: E is then infinite. Otherwise alternatives
+do not change p = 0 and p = 1. Within 2⁻²⁰ of these, only alternatives that move p inwards bet.
 
 References: Ville (1939), Étude critique de la notion de collectif; Shafer (2021), JRSS A 184: 407-431; Vovk & Wang
 (2021), Annals of Statistics 49: 1736-1754; Arnold, Henzi & Ziegel (2023), Annals of Applied Statistics 17: 1909-1935;
@@ -32,13 +32,13 @@ from calibrant.kernels.loops import evalue as loops
 RADII = tuple(2.0 ** (1 - j) for j in range(7))
 """Of the rings: a up to ±2 and b from 1/4 to 4, down to a = ±1/32 and b = 1 ± 0.02."""
 RING_WEIGHTS = np.arange(1.0, 1.0 + len(RADII)) / sum(range(1, 1 + len(RADII)))
-"""Small deviations are the likelier ones, and large ones are found anyway."""
+"""Small deviations are more likely, and large ones are detected anyway."""
 DIRECTIONS = 8
 BINS = 10
 UNCHANGED = 0.5
-"""Weight, in each bin, of nothing being wrong there."""
+"""Weight, in each bin, of the hypothesis that the bin is calibrated."""
 LOWEST = -math.log(2.0) + BINS * math.log(UNCHANGED)
-"""log E is never below: in every bin nothing may be wrong."""
+"""Lower bound of log E: every bin may be calibrated."""
 UNIT_BITS = 54
 """Sums are whole numbers of 2⁻⁵⁴."""
 HIGH_BITS = 20
@@ -63,17 +63,17 @@ _LOG_WEIGHTS, _LOG_SHIFT_WEIGHTS = np.log(WEIGHTS), np.log(SHIFT_WEIGHTS)
 
 @dataclass
 class LogRatios:
-    """Sums of the log ratios of the rows seen, exact, in units of 2⁻⁵⁴: all that E depends on."""
+    """Exact sums of log ratios in units of 2⁻⁵⁴: all that E depends on."""
 
     n: int = 0
     impossible: int = 0
-    """Rows that came out as their forecast had called impossible."""
+    """Rows whose outcome had forecast probability 0."""
     of_lines: list[int] = field(default_factory=lambda: [0] * len(WEIGHTS))
     of_bins: list[int] = field(default_factory=lambda: [0] * (BINS * SHIFTS))
     """Of the alternatives that shift p, bin by bin."""
 
     def add(self, p: np.ndarray, y: np.ndarray) -> None:
-        """Take in more rows: forecasts p and outcomes y of 0 and 1."""
+        """Add rows: forecasts p and outcomes y of 0 and 1."""
         for part in _parts(p, y):
             high, low = np.zeros(len(WEIGHTS)), np.zeros(len(WEIGHTS))
             bins = np.zeros((2, BINS, SHIFTS))
@@ -83,14 +83,14 @@ class LogRatios:
             self.of_bins = _plus(self.of_bins, _units(*bins))
 
     def merge(self, other: LogRatios) -> None:
-        """Take in what another has seen."""
+        """Merge another of the same kind."""
         self.n += other.n
         self.impossible += other.impossible
         self.of_lines = _plus(self.of_lines, other.of_lines)
         self.of_bins = _plus(self.of_bins, other.of_bins)
 
     def log_e(self) -> float:
-        """log E after all rows seen."""
+        """log E after all rows added so far."""
         if self.impossible:
             return math.inf
         terms, few = np.empty(len(WEIGHTS)), np.empty(SHIFTS)
@@ -100,7 +100,7 @@ class LogRatios:
         return float(loops.log_half_sum(lines, np.array(bins)))
 
     def follow(self, p: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Take in more rows in the order they came; log E (N,) after each of them."""
+        """Add rows in their order of arrival; log E (N,) after each of them."""
         path = np.empty(len(p))
         start = 0
         for part in _parts(p, y):
@@ -109,10 +109,10 @@ class LogRatios:
             bin_high, bin_low = (x.reshape(BINS, SHIFTS) for x in _floats(self.of_bins))
             weights = (_LOG_WEIGHTS, _LOG_SHIFT_WEIGHTS, UNCHANGED)
             sums = (high, low, bin_high, bin_low)
-            met = loops.follow_rows(*part, LINES, *weights, *sums, path[start:stop])
+            impossible = loops.follow_rows(*part, LINES, *weights, *sums, path[start:stop])
             if self.impossible:
                 path[start:stop] = np.inf
-            self.impossible += met
+            self.impossible += impossible
             self.n += stop - start
             self.of_lines, self.of_bins = _units(high, low), _units(bin_high, bin_low)
             start = stop
@@ -127,12 +127,12 @@ def log_e_value(p: np.ndarray, y: np.ndarray) -> float:
 
 
 def log_e_path(p: np.ndarray, y: np.ndarray, state: LogRatios | None = None) -> np.ndarray:
-    """log E (N,) after each row; `state` is what was seen before, and takes the rows in."""
+    """log E (N,) after each row; `state` holds earlier rows, and these are added to it."""
     return (LogRatios() if state is None else state).follow(p, y)
 
 
 def _parts(p: np.ndarray, y: np.ndarray) -> Any:
-    """p, y and bin of successive rows, of as many as sums of floats hold exactly."""
+    """p, y and bin of successive blocks of rows, small enough for exact sums of floats."""
     p, y = np.ascontiguousarray(p, np.float64), np.ascontiguousarray(y, np.float64)
     for start in range(0, len(p), loops.MOST_ROWS):
         part = p[start : start + loops.MOST_ROWS]

@@ -17,16 +17,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant.intervals import NONE, Interval, normal_quantile, t_quantile
-from calibrant.kernels import pairwise
-from calibrant.kernels.pairwise import PairSums
+from calibrant.kernels import kernel_pairs as pairwise
+from calibrant.kernels.kernel_pairs import PairSums
 from calibrant.kernels.philox import uniforms, words
 from calibrant.kernels.resampling import BLOCKS, SKCE
 
 FEWEST_DRAWS = 100
 MOST_DRAWN = 1 << 21
-"""Outcomes that are drawn at a time."""
+"""Outcomes per batch."""
 NOISE = 1e-15
-"""A mean of h that is no larger is rounding, or pairs too far from each other to count."""
+"""A mean of h up to this is rounding, or from pairs too far apart to matter."""
 
 
 @dataclass(frozen=True)
@@ -37,33 +37,21 @@ class Redrawn:
     diagonals: np.ndarray
 
 
-class KernelPairs:
-    """Rows and a kernel."""
+class _Rows:
+    """Rows whose pairs are summed."""
 
-    n: int
-    key: Hashable
+    y: np.ndarray
     pair_draws: float
-    """Pairs times replicates that are worth their time."""
+    """Budget: pairs times replicates."""
 
-    def sums(self) -> PairSums:
-        """Σ of h over all pairs."""
-        raise NotImplementedError
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.y)
 
-    def redrawn(self, replicates: int, seed: int) -> Redrawn:
-        """The sums when outcomes are drawn from the predictions."""
-        raise NotImplementedError
-
-    def shuffled(self, seed: int) -> KernelPairs:
-        """The same rows in a random order."""
-        raise NotImplementedError
-
-    def blocks(self, size: int) -> np.ndarray:
-        """Mean of h over the pairs of each block of `size` rows; what is left over counts nowhere."""
-        raise NotImplementedError
-
-    def replicates(self, wanted: int) -> int:
-        """How often outcomes are redrawn: as wanted, less often where pairs are many."""
-        return int(min(wanted, max(FEWEST_DRAWS, self.pair_draws / self.n**2)))
+    def replicates(self, requested: int) -> int:
+        """The number of replicates: as requested, or fewer if there are many pairs."""
+        return int(min(requested, max(FEWEST_DRAWS, self.pair_draws / self.n**2)))
 
     def _edges(self, size: int) -> np.ndarray:
         return np.arange(self.n // size + 1, dtype=np.int64) * size
@@ -73,7 +61,7 @@ class KernelPairs:
 
 
 @dataclass(frozen=True)
-class ClassPairs(KernelPairs):
+class ClassPairs(_Rows):
     """h = exp(−‖p − p'‖₂/ν)·⟨e_y − p, e_y' − p'⟩."""
 
     p: np.ndarray
@@ -84,13 +72,8 @@ class ClassPairs(KernelPairs):
     pair_draws = 1e11
 
     @property
-    def n(self) -> int:  # type: ignore[override]
-        """The number of rows."""
-        return len(self.p)
-
-    @property
-    def key(self) -> Hashable:  # type: ignore[override]
-        """What tells this kernel from others."""
+    def key(self) -> Hashable:
+        """Identifies the kernel."""
         return self.width
 
     def sums(self) -> PairSums:
@@ -111,7 +94,7 @@ class ClassPairs(KernelPairs):
         return replace(self, p=np.ascontiguousarray(self.p[order]), y=self.y[order])
 
     def blocks(self, size: int) -> np.ndarray:
-        """Mean of h over the pairs of each block."""
+        """Mean of h over the pairs of each block of `size` rows; the remaining rows are ignored."""
         return pairwise.skce_blocks(self.p, self.y, self.width, self._edges(size), self.threads)
 
 
@@ -121,7 +104,7 @@ def median_width(p: np.ndarray, threads: int | None = None) -> float:
 
 
 @dataclass(frozen=True)
-class GaussianPairs(KernelPairs):
+class GaussianPairs(_Rows):
     """h of Gaussian predictions, in units of the kernel."""
 
     mean: np.ndarray
@@ -141,13 +124,8 @@ class GaussianPairs(KernelPairs):
         return cls(mean / unit, std / unit, y / unit, unit, threads)
 
     @property
-    def n(self) -> int:  # type: ignore[override]
-        """The number of rows."""
-        return len(self.y)
-
-    @property
-    def key(self) -> Hashable:  # type: ignore[override]
-        """What tells this kernel from others."""
+    def key(self) -> Hashable:
+        """Identifies the kernel."""
         return self.unit
 
     def sums(self) -> PairSums:
@@ -156,19 +134,18 @@ class GaussianPairs(KernelPairs):
 
     def redrawn(self, replicates: int, seed: int) -> Redrawn:
         """The sums when outcomes are drawn from the predictions."""
-        step = max(1, MOST_DRAWN // self.n)
-        parts = [self._part(range(first, min(first + step, replicates)), seed) for first in range(0, replicates, step)]
-        return Redrawn(np.concatenate([x.totals for x in parts]), np.concatenate([x.diagonals for x in parts]))
-
-    def _part(self, replicates: range, seed: int) -> Redrawn:
-        """Of some of the replicates."""
         from scipy.special import ndtri
 
-        drawn = np.empty((len(replicates), self.n))
-        for row, replicate in zip(drawn, replicates, strict=True):
-            row[:] = self.mean + self.std * ndtri(uniforms(seed, SKCE, replicate, self.n))
-        totals = pairwise.gaussian_skce_redrawn(self.mean, self.std, drawn, self.threads)
-        return Redrawn(totals, np.array([pairwise.gaussian_diagonal(self.mean, self.std, y).sum() for y in drawn]))
+        step = max(1, MOST_DRAWN // self.n)
+        totals: list[np.ndarray] = []
+        diagonals: list[float] = []
+        for first in range(0, replicates, step):
+            drawn = np.empty((min(step, replicates - first), self.n))
+            for row, replicate in enumerate(range(first, first + len(drawn))):
+                drawn[row] = self.mean + self.std * ndtri(uniforms(seed, SKCE, replicate, self.n))
+            totals.append(pairwise.gaussian_skce_redrawn(self.mean, self.std, drawn, self.threads))
+            diagonals += [pairwise.gaussian_diagonal(self.mean, self.std, y).sum() for y in drawn]
+        return Redrawn(np.concatenate(totals), np.array(diagonals))
 
     def shuffled(self, seed: int) -> GaussianPairs:
         """The same rows in a random order."""
@@ -176,9 +153,12 @@ class GaussianPairs(KernelPairs):
         return replace(self, mean=self.mean[order], std=self.std[order], y=self.y[order])
 
     def blocks(self, size: int) -> np.ndarray:
-        """Mean of h over the pairs of each block."""
-        edges = self._edges(size)
-        return pairwise.gaussian_skce_blocks(self.mean, self.std, self.y, edges, self.threads)
+        """Mean of h over the pairs of each block of `size` rows; the remaining rows are ignored."""
+        return pairwise.gaussian_skce_blocks(self.mean, self.std, self.y, self._edges(size), self.threads)
+
+
+KernelPairs = ClassPairs | GaussianPairs
+"""Rows and a kernel."""
 
 
 # -------------------------------------------------------------------------------- all pairs
@@ -191,7 +171,7 @@ def null(drawn: Redrawn, n: int, biased: bool, observed: float, level: float) ->
     """The central band of redrawn values, and the share of them that are as large as the observed one."""
     values = (2.0 * drawn.totals + drawn.diagonals) / n**2 if biased else drawn.totals / (n * (n - 1) / 2.0)
     low, high = np.quantile(values, [0.5 - level / 2, 0.5 + level / 2])
-    slack = 1e-9 * float(np.abs(values).max()) + NOISE  # outcomes that were redrawn as they were are a tie
+    slack = 1e-9 * float(np.abs(values).max()) + NOISE  # replicates equal to the observed outcomes are ties
     p_value = (float((values >= observed - slack).sum()) + 1.0) / (len(values) + 1.0)
     return {"null_low": float(low), "null_high": float(high), "p_value": p_value}
 

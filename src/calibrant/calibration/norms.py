@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibrant.calibration.binned import BinTable
+from calibrant.calibration.binning import BinTable
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 

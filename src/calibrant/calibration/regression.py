@@ -1,4 +1,4 @@
-"""Calibration of predictive distributions of a number: how often outcomes fall under, or within, what is said.
+"""Calibration in regression: how often outcomes fall below predicted quantiles, or within predicted intervals.
 
 Notation: F(y) the probability integral transform (PIT) of a row, p_j the levels, p̂_j the share of rows under level j.
 "below": rows with F < p_j; "central": rows with |2F − 1| ≤ p_j. Either way the sets of rows are nested, so that p̂ is
@@ -17,7 +17,7 @@ from calibrant.kernels.philox import normals, uniform_table
 from calibrant.kernels.resampling import BIN_ERRORS, PIT_CELLS
 
 MOST_NUMBERS = 1 << 22
-"""Rows of all replicates up to which every row is redrawn; of more, counts take their normal limit."""
+"""Rows times replicates up to which every row is redrawn; above, counts are drawn from their normal limit."""
 PSEUDO_ROWS = 2.0
 
 
@@ -82,9 +82,9 @@ def pearson(shares: np.ndarray, expected: np.ndarray, n: float) -> np.ndarray:
     return n * (np.square(shares - expected) / expected).sum(axis=-1)
 
 
-# -------------------------------------------------------------------------------- what chance gives
+# ------------------------------------------------------------------------------ null distributions
 def redrawn_cells(expected: np.ndarray, rows: float, *, replicates: int, seed: int) -> np.ndarray:
-    """Shares (replicates, K) of cells of these probabilities, among so many independent rows.
+    """Shares (replicates, K) of cells of these probabilities among independent rows.
 
     An effective number of rows is rounded up, and the deviations widened to the variance that belongs to it.
     """
@@ -92,19 +92,16 @@ def redrawn_cells(expected: np.ndarray, rows: float, *, replicates: int, seed: i
     if whole * replicates > MOST_NUMBERS:
         white = normals(seed, PIT_CELLS, replicates, cells) * np.sqrt(expected)
         return expected + (white - expected * white.sum(axis=1, keepdims=True)) / np.sqrt(rows)
-    place = _places(uniform_table(seed, PIT_CELLS, replicates, whole), expected)
+    u = uniform_table(seed, PIT_CELLS, replicates, whole)
+    positive = int(np.count_nonzero(expected))
+    if positive == len(np.trim_zeros(expected, "b")) and np.ptp(expected[:positive]) < 1e-12:
+        place = (u * positive).astype(np.int64)
+    else:
+        inner = np.cumsum(expected)[: positive - 1] if positive < cells else np.cumsum(expected)[:-1]
+        place = np.searchsorted(inner, u, side="right").astype(np.int64)
     place += cells * np.arange(replicates)[:, None]
     counts = np.bincount(place.ravel(), minlength=replicates * cells).reshape(replicates, cells)
     return expected + (counts / whole - expected) * np.sqrt(whole / rows)
-
-
-def _places(u: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """The cell of each uniform number."""
-    held = int(np.count_nonzero(expected))
-    if held == len(np.trim_zeros(expected, "b")) and np.ptp(expected[:held]) < 1e-12:
-        return (u * held).astype(np.int64)
-    inner = np.cumsum(expected)[: held - 1] if held < len(expected) else np.cumsum(expected)[:-1]
-    return np.searchsorted(inner, u, side="right").astype(np.int64)
 
 
 def errors_of_shares(
@@ -125,9 +122,9 @@ def errors_of_shares(
 
 
 def shapes(levels: np.ndarray, coverage: str) -> tuple[np.ndarray, ...]:
-    """How d would look, to first order, for Gaussians that are too narrow, and for those that are off to one side.
+    """The shape of d, to first order, for Gaussians that are too narrow, and for biased ones.
 
-    With z the quantile at p: −z·φ(z) turned about the middle, and φ(z). Among central levels a side does not show.
+    With z the quantile at p: −z·φ(z) mirrored about the middle, and φ(z). Central levels do not show a bias.
     """
     from scipy.special import ndtri
 

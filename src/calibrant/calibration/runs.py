@@ -1,7 +1,12 @@
-"""Pairs (p, y) as runs of equal p: all that errors without bins of their own need to know of the rows.
+"""Pairs (p, y) as runs of equal p, and redrawing the outcomes of runs or other cells.
 
 Notation: run k has the value p[k], rising in k, and the sums over its rows w[k] = Σw, wy[k] = Σwy. A statistic of runs
 is a function f(p, w, wy) in which wy may be one outcome (K,) or many (R, K), as when labels are redrawn.
+
+Consistency resampling: a cell is a set of rows of nearly equal p, a run or a bin of one class. Its number of positive
+outcomes if its predictions are right is drawn as binomial with the cell's mean p, scaled about its mean to the variance
+Σ w²p(1 − p) of the rows: exact where they are equal and unweighted. A cell of large variance has the normal limit. Only
+the sums of cells are needed, and random words are counted by cell, so that rows may come in any order.
 """
 
 from __future__ import annotations
@@ -9,6 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
+from calibrant.kernels.philox import uniform_table
+from calibrant.kernels.resampling import CELLS, binomial_counts, correlated
 
 
 @dataclass(frozen=True)
@@ -74,3 +82,39 @@ def first_of_cells(middle: np.ndarray, most: int) -> np.ndarray:
     """The first run of each of at most `most` cells; `middle` (K,) is the share that lies below a run's middle."""
     cell = np.minimum((middle * most).astype(np.int64), most - 1)
     return np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
+
+
+NORMAL_FROM = 30.0
+"""Variance of a cell from which its count is normal."""
+
+
+def redraw(
+    rows: np.ndarray,
+    p: np.ndarray,
+    w: np.ndarray,
+    variance: np.ndarray,
+    *,
+    replicates: int,
+    seed: int,
+    correlation: np.ndarray | None = None,
+) -> np.ndarray:
+    """Σwy (replicates, K) of each cell of `rows` rows, weight w, mean p and variance Σ w²p(1 − p).
+
+    Cells are independent, or joined by a Gaussian copula of this correlation (K, K).
+    """
+    from scipy.special import ndtr, ndtri
+
+    p = np.clip(p, 0.0, 1.0)
+    own = rows * p * (1.0 - p)
+    normal = own > NORMAL_FROM
+    u = uniform_table(seed, CELLS, replicates, len(p))
+    if correlation is None:
+        u[:, normal] = ndtri(u[:, normal])
+    else:
+        u = correlated(ndtri(u), correlation)
+        u[:, ~normal] = ndtr(u[:, ~normal])
+    u[:, normal] *= np.sqrt(variance[normal])
+    binomial_counts(rows, p, normal, u)
+    scale = np.sqrt(variance / np.where(own > 0, own, 1.0))
+    u[:, ~normal] = (u[:, ~normal] - (rows * p)[~normal]) * scale[~normal]
+    return np.clip(w * p + u, 0.0, w)  # of unequal weights the scaled number may leave what is possible

@@ -125,10 +125,7 @@ class Test:
 TESTS = {
     "ks": Test(kolmogorov_smirnov, kolmogorov_exceeds, scale=lambda n: math.sqrt(n) + 0.12 + 0.11 / math.sqrt(n)),
     "cvm": Test(
-        cramer_von_mises,
-        cramer_von_mises_exceeds,
-        scale=lambda n: 1.0 + 1.0 / n,
-        shift=lambda n: 0.4 / n - 0.6 / n**2,
+        cramer_von_mises, cramer_von_mises_exceeds, scale=lambda n: 1.0 + 1.0 / n, shift=lambda n: 0.4 / n - 0.6 / n**2
     ),
     "ad": Test(anderson_darling, anderson_darling_exceeds),
 }

@@ -1,4 +1,4 @@
-"""What validators of risk models ask for: Cox's recalibration line, Spiegelhalter's z, O/E, ICI, Hosmer–Lemeshow.
+"""Validation of risk models: Cox's recalibration line, Spiegelhalter's z, O/E, ICI, Hosmer–Lemeshow.
 
 All act on runs (p, w, wy) of equal predictions; wy may be (K,) or, for many outcomes, (R, K).
 """
@@ -15,7 +15,7 @@ from calibrant.calibration.runs import first_of_cells
 from calibrant.calibration.smooth import blocks
 
 CLIP = 1e-7
-"""Probabilities are held this far from 0 and 1 before their logit is taken."""
+"""Probabilities are clipped this far from 0 and 1 before their logit is computed."""
 MOST_STEPS = 100
 CONVERGED = 1e-15
 """Newton's decrement, per unit of weight, at which the last step is as good as the answer."""
@@ -138,8 +138,8 @@ def _climb(state: State, rows: np.ndarray, step: np.ndarray, at: Callable[[np.nd
         trial = at(state[0][rows] + step, rows)
         value = state[1][rows] + 0.25 * np.einsum("ri,ri->r", step, state[2][rows])
         good = trial[1] >= value - 1e-13 * (1.0 + np.abs(value))
-        for kept, new in zip(state, trial, strict=True):
-            kept[rows[good]] = new[good]
+        for old, new in zip(state, trial, strict=True):
+            old[rows[good]] = new[good]
         rows, step = rows[~good], step[~good] / 2
         if rows.size == 0 or not np.isfinite(step).any():
             return
@@ -228,11 +228,14 @@ def ici(
 ) -> np.ndarray:
     """Integrated calibration index (Austin & Steyerberg 2019): the weighted mean of |loess(p) − p| over rows.
 
-    The loess at p is a local polynomial with tricube weights over the nearest `span` of the weight, held in [0, 1];
+    The loess at p is a local polynomial with tricube weights over the nearest `span` of the weight, clipped to [0, 1];
     where too few distinct p carry weight its degree is lowered. `summary`: mean, median (E50), p90 (E90) or max (Emax).
     More than `cells` runs are joined first into cells of equal weight.
     """
-    p, w, wy = _joined(p, w, wy, cells)
+    if len(p) > cells:
+        first = first_of_cells((w.cumsum() - w / 2) / w.sum(), cells)
+        mass = np.add.reduceat(w, first)
+        p, w, wy = np.add.reduceat(w * p, first) / mass, mass, np.add.reduceat(wy, first, axis=-1)
     smoother = _loess(p, w, span, degree)
     mean = wy / np.where(w > 0, w, 1.0)
     error = np.abs(np.clip(np.einsum("...k,jk->...j", mean, smoother), 0.0, 1.0) - p)
@@ -240,31 +243,29 @@ def ici(
         return np.einsum("...k,k->...", error, w) / w.sum()
     if summary == "max":
         return error[..., w > 0].max(axis=-1)
-    return _weighted_quantile(error, w, {"median": 0.5, "p90": 0.9}[summary])
-
-
-def _joined(p: np.ndarray, w: np.ndarray, wy: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Neighbouring runs joined into at most `most` cells of about equal weight, at their mean p."""
-    if len(p) <= most:
-        return p, w, wy
-    first = first_of_cells((w.cumsum() - w / 2) / w.sum(), most)
-    mass = np.add.reduceat(w, first)
-    return np.add.reduceat(w * p, first) / mass, mass, np.add.reduceat(wy, first, axis=-1)
+    level = {"median": 0.5, "p90": 0.9}[summary]
+    order = np.argsort(error, axis=-1, kind="stable")
+    below = np.cumsum(w[order], axis=-1)
+    place = np.argmax(below >= level * (1.0 - 1e-12) * w.sum(), axis=-1)  # the smallest with `level` of the weight
+    return np.take_along_axis(np.take_along_axis(error, order, -1), place[..., None], -1)[..., 0][()]
 
 
 def _loess(p: np.ndarray, w: np.ndarray, span: float, degree: int) -> np.ndarray:
     """Smoother (K, K) of local polynomials: row i times the outcomes is the fit at p[i].
 
-    Polynomials orthogonal under the local weights are made by Gram–Schmidt; one that the points cannot tell from those
-    before it is left out, which lowers the degree.
+    Gram–Schmidt makes the polynomials orthogonal under the local weights; one that is linearly dependent on the others
+    is dropped, which lowers the degree.
     """
     apart = p - p[:, None]
-    reach = _reach(np.abs(apart), w, span)[:, None]
+    distance = np.abs(apart)
+    order = np.argsort(distance, axis=-1, kind="stable")
+    last = np.argmax(np.cumsum(w[order], axis=-1) >= span * (1.0 - 1e-12) * w.sum(), axis=-1)
+    centre = np.arange(len(p))
+    reach = distance[centre, order[centre, last]][:, None]  # the distance within which `span` of the weight lies
     u = np.divide(apart, reach, out=np.where(apart == 0.0, 0.0, 2.0), where=reach > 0)
     local = w * np.maximum(1.0 - np.abs(u) ** 3, 0.0) ** 3
     mass = local.sum(axis=-1, keepdims=True)
     basis: list[np.ndarray] = []
-    centre = np.arange(len(p))
     out = np.zeros_like(local)
     for power in range(degree + 1):
         term = u**power
@@ -272,25 +273,8 @@ def _loess(p: np.ndarray, w: np.ndarray, span: float, degree: int) -> np.ndarray
             for other in basis:
                 term = term - (local * term * other).sum(axis=-1, keepdims=True) * other
         square = (local * term * term).sum(axis=-1, keepdims=True)
-        told_apart = square > 1e-12 * mass
-        term = np.where(told_apart, term, 0.0) / np.sqrt(np.where(told_apart, square, 1.0))
+        independent = square > 1e-12 * mass
+        term = np.where(independent, term, 0.0) / np.sqrt(np.where(independent, square, 1.0))
         basis.append(term)
         out += term[centre, centre, None] * local * term
     return out
-
-
-def _reach(apart: np.ndarray, w: np.ndarray, span: float) -> np.ndarray:
-    """The distance from each point within which `span` of the weight lies."""
-    order = np.argsort(apart, axis=-1, kind="stable")
-    within = np.cumsum(w[order], axis=-1)
-    last = np.argmax(within >= span * (1.0 - 1e-12) * w.sum(), axis=-1)
-    rows = np.arange(len(apart))
-    return apart[rows, order[rows, last]]
-
-
-def _weighted_quantile(values: np.ndarray, w: np.ndarray, level: float) -> np.ndarray:
-    """The smallest value with at least `level` of the weight at or below it."""
-    order = np.argsort(values, axis=-1, kind="stable")
-    below = np.cumsum(w[order], axis=-1)
-    place = np.argmax(below >= level * (1.0 - 1e-12) * w.sum(), axis=-1)
-    return np.take_along_axis(np.take_along_axis(values, order, -1), place[..., None], -1)[..., 0][()]

@@ -1,139 +1,113 @@
-"""Replicates of Gaussians and their mixtures: outcomes are redrawn, and only tables of them are kept.
+"""Replicates of Gaussian predictions and their mixtures: outcomes are redrawn, and only tables of them are kept.
 
-Statistics over levels count outcomes between the quantiles that the mixture has in each row, so that a draw costs a
-look at a table, not a distribution function of every member. Means are sums of whole units: no order of rows changes a
-bit. The unit is found in a first round over the blocks, so that no sum of replicates can overflow: it is 2⁻⁴⁰ of the
-most that a row can add, for four million rows, and a bit more or less for half or twice as many. What an observed
-outcome adds beyond what a replicated one could is summed apart.
+Statistics over levels count outcomes between the quantiles of the mixture in each row, so a draw costs one table
+lookup, not a distribution function of every member. Sums are integers in fixed units, so the order of rows changes no
+bit. A first pass over the blocks determines the unit such that no sum can overflow: 2⁻⁴⁰ of the largest contribution of
+a row for four million rows, and one bit more or less for half or twice as many. The excess of an observed outcome over
+the largest replicated contribution is summed separately.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from calibrant.checks.laws import Law, Replicates
-from calibrant.checks.level_statistics import LEVEL_STATISTICS, edges_of, values_of_counts
-from calibrant.checks.plan import INDEPENDENT, Plan, Targets
+from calibrant.checks.distributions import Law, Replicates
+from calibrant.checks.label_statistics import MEAN
+from calibrant.checks.outcome_replicates import (
+    LEVEL_STATISTICS,
+    OutcomeReplicates,
+    edges_of,
+    of_cells,
+    refuse_far,
+    row_weights,
+    values_of_counts,
+)
+from calibrant.checks.plan import Plan, Targets
 from calibrant.checks.statistics import Statistic
-from calibrant.errors import UsageError, ValuesError
+from calibrant.errors import UsageError
 from calibrant.kernels.exact import GroupSums
-from calibrant.kernels.regression_replicates import SUMS, Drawn, Redraw, empty_tables, redraw_gaussians
-from calibrant.kernels.replicate_tables import Tables
+from calibrant.kernels.replicates.regression import SUMS, Drawn, Redraw, empty_tables, redraw_gaussians
+from calibrant.kernels.replicates.tables import Tables
 from calibrant.predictions import Regression
 from calibrant.predictions.regression import mean_and_variance
+from calibrant.results.check import INDEPENDENT
 
 FARTHEST = 6.4
-"""No word gives a |z| of more: it is 6.34 for the first and the last."""
-FINEST = 50
-"""Bits of the most that a row can add, where rows are few."""
-ROOM = 62
+"""Bound of |z|: the first and the last random word give 6.34."""
 RANK_BITS = 30
-"""Bits of the largest weight, where weights are counted in whole units: 2³³ rows fit."""
+"""Bits of the largest weight in integer counts: 2³³ rows fit."""
 BLOCK = 1 << 20
-FARTHEST_OF_ALL = 1e140
 MOST_ENTRIES = 1 << 27
-EXTREMES = {"min": 0, "max": 1}
 
 
-def sum_of(statistic: Statistic) -> str | None:
-    """The sum over rows that a statistic is the mean of."""
-    if statistic.name == "mae":
-        return "mae" if statistic.options["point"] == "median" else "mae of mean"
-    return statistic.name if statistic.name in SUMS else None
+class GaussianReplicates(OutcomeReplicates):
+    """Replicates of coverage, scores, means and extremes of Gaussian predictions."""
 
-
-def is_own(statistic: Statistic) -> bool:
-    """Whether it is a mean or extreme of the outcomes themselves, and not a function of the user's of that name."""
-    return statistic.spec is None and statistic.title != "" and statistic.name in ("mean", *EXTREMES)
-
-
-class GaussianReplicates:
-    """Replicated levels, scores, means and extremes of Gaussian predictions."""
-
-    wanted: frozenset[Hashable] = frozenset()
-    needs_preparing: bool = True
+    kind = "gaussian"
+    columns = SUMS
 
     def __init__(self, statistics: Sequence[Statistic], example: Regression, plan: Plan, targets: Targets) -> None:
-        """Nothing taken in yet; where it needs preparing, `prepare` is to see every block first."""
-        self.statistics, self.plan, self.targets = list(statistics), plan, targets
+        """Start without rows; if `needs_preparing`, `prepare` must see every block before `add`."""
+        super().__init__(statistics, example, plan, targets)
         self.edges = edges_of(self.statistics)
-        self.sums = sorted({name for name in map(sum_of, self.statistics) if name is not None})
-        self.members, self.weighted = example.members, example.weights is not None
         self.needs_preparing = bool(self.sums) or self.weighted
-        self.prepared, self.added = 0, 0
-        self.heaviest, self.farthest, self.sharpest = 0.0, 0.0, 0.0
+        self.farthest, self.sharpest = 0.0, 0.0
         self.redraw: Redraw | None = None
         self.tables: Tables | None = None
-        self.mass, self.centre = GroupSums(), GroupSums()
         self.beyond = {name: GroupSums() for name in self.sums}
 
-    @classmethod
-    def takes(cls, statistic: Statistic, example: Any) -> bool:
-        """Levels, scores, means and extremes of Gaussians and their mixtures."""
-        if example.task != "regression" or example.kind != "gaussian":
-            return False
-        if statistic.spec is None:
-            return is_own(statistic)
-        return statistic.name in LEVEL_STATISTICS or sum_of(statistic) is not None
-
-    # ---------------------------------------------------------------------------------------- units
     def prepare(self, block: Regression) -> None:
-        """Take in how far replicates can lie from the predicted means, and how heavy rows are."""
-        self.prepared += block.n
-        if self.weighted:
-            self.heaviest = max(self.heaviest, float(row_weights(block).max()))
+        """Update the bounds of replicated outcomes and of weights."""
+        super().prepare(block)
         for mean, std in _parts(block) if self.sums else ():
             away = np.abs(mean - mean_and_variance(mean)[0])
             self.farthest = max(self.farthest, float((away + FARTHEST * std).max()))
             self.sharpest = max(self.sharpest, float(np.abs(np.log(std)).max()))
         refuse_far(self.farthest)
 
-    def _bounds(self) -> dict[str, float]:
-        """The most that a replicated row can add to each sum, in absolute value."""
-        far = min(self.farthest, 1e150)
-        surprise = FARTHEST**2 / 2 + self.sharpest + math.log(self.members) + 1.0
-        return {"mean": far, "mse": far**2, "nll": surprise, "crps": 2 * far, "mae": 2 * far, "mae of mean": far}
-
     def _begin(self) -> tuple[Redraw, Tables]:
-        """What is drawn and kept, once units are known."""
+        """The draws and their tables, made when units are known."""
         if self.redraw is None or self.tables is None:
-            bounds, scales, most = np.zeros(len(SUMS)), np.zeros(len(SUMS)), self._bounds()
-            bits = min(FINEST, ROOM - self.prepared.bit_length())
+            far = min(self.farthest, 1e150)
+            nll = FARTHEST**2 / 2 + self.sharpest + math.log(self.example.members) + 1.0
+            # bounds of what a replicated row adds to each sum, in absolute value
+            most = {"mean": far, "mse": far**2, "nll": nll, "crps": 2 * far, "mae": 2 * far, "mae of mean": far}
+            bounds, scales = np.zeros(len(SUMS)), np.zeros(len(SUMS))
             for name in self.sums:
                 bounds[SUMS[name]] = bound = max(most[name], 1e-280)
                 heaviest = max(self.heaviest, 1e-20) if self.weighted else 1.0
-                scales[SUMS[name]] = math.ldexp(1.0, bits - math.frexp(bound * heaviest)[1])
+                scales[SUMS[name]] = math.ldexp(1.0, self.bits - math.frexp(bound * heaviest)[1])
             levels = np.array([level for level, _ in self.edges])
             closed = np.array([at for _, at in self.edges], bool)
-            numbers, segments = self._order()
+            numbers, segments = np.arange(self.plan.draws), np.array([0, self.plan.draws])
+            if (
+                self.plan.reading != INDEPENDENT and self.example.members > 1
+            ):  # replicates by member, and where each one begins
+                numbers = np.argsort(self.plan.source, kind="stable")
+                segments = np.searchsorted(self.plan.source[numbers], np.arange(self.example.members + 1))
             self.redraw = Redraw(
                 self.plan.seed, self.plan.purpose, numbers.astype(np.uint32), segments, levels, closed, scales, bounds,
-                any(s.name in EXTREMES for s in self.statistics), self.plan.threads,
+                self.extremes, self.plan.threads,
             )  # fmt: skip
-            refuse_large(self.targets.cells * (len(numbers) + 1) * (len(levels) + 1))
+            entries = self.targets.cells * (len(numbers) + 1) * (len(levels) + 1)
+            if entries > MOST_ENTRIES:
+                expected = f"at most {MOST_ENTRIES} counts (groups x draws x levels)"
+                hint = "check fewer groups at a time, or use fewer draws"
+                raise UsageError("check", expected=expected, got=f"{entries}", hint=hint)
             self.tables = empty_tables(self.redraw, self.targets.cells)
         return self.redraw, self.tables
 
-    def _order(self) -> tuple[np.ndarray, np.ndarray]:
-        """The replicates, and where those of each member begin."""
-        if self.plan.reading == INDEPENDENT or self.members == 1:
-            return np.arange(self.plan.draws), np.array([0, self.plan.draws])
-        order = self.plan.order
-        return order, np.searchsorted(self.plan.source[order], np.arange(self.members + 1))
-
-    # ----------------------------------------------------------------------------------------- rows
     def add(self, block: Regression, rows: Any, cells: np.ndarray, first: int) -> None:
-        """Redraw the rows of a block, and add them to the tables of their cells."""
-        del rows
+        """Redraw the rows of a block and add them to the tables of their cells."""
         self.added += block.n
         if self.needs_preparing and self.added > self.prepared:
-            raise RuntimeError("rows are taken in that were not prepared for")
+            raise RuntimeError("rows were added that were not prepared")
         if block.mean is None or block.std is None or block.y is None:
-            raise AttributeError("these rows carry no outcomes of Gaussians")
+            raise AttributeError("these rows have no Gaussian predictions with outcomes")
         redraw, tables = self._begin()
         weights = row_weights(block)
         ranks = np.ones(block.n, np.int64)
@@ -144,79 +118,32 @@ class GaussianReplicates:
         beyond = redraw_gaussians(redraw, Drawn(block.mean, block.std, y, weights, ranks, cells, first), tables)
         self.mass.add(weights, cells)
         for name in self.sums:
-            odd = np.flatnonzero(beyond[:, SUMS[name]])
-            self.beyond[name].add(beyond[odd, SUMS[name]], cells[odd])
-        if "mean" in self.sums:
+            nonzero = np.flatnonzero(beyond[:, SUMS[name]])
+            self.beyond[name].add(beyond[nonzero, SUMS[name]], cells[nonzero])
+        if any(s.entry is MEAN for s in self.statistics):
             centre = np.concatenate([mean_and_variance(mean)[0] for mean, _ in _parts(block)])
             self.centre.add(weights * centre, cells)
 
-    # ----------------------------------------------------------------------------------------- laws
-    def laws(self) -> list[dict[str, Law]]:
-        """For each target the replicated values of each statistic, and the observed one."""
-        self._begin()
-        return [{s.key: self._law(s, part) for s in self.statistics} for part in self.targets.parts]
-
-    def _law(self, statistic: Statistic, cells: np.ndarray) -> Law:
-        redraw, _ = self._begin()
-        mass = of_cells(self.mass, cells)
-        found = self._values(statistic, cells, mass) if mass > 0 else np.full(len(redraw.numbers) + 1, np.nan)
-        values = np.empty(len(redraw.numbers))
-        values[redraw.numbers] = found[:-1]
-        return Replicates(float(found[-1]), values)
-
-    def _values(self, statistic: Statistic, cells: np.ndarray, mass: float) -> np.ndarray:
-        """The values in the order of the tables, the observed one last."""
+    def law(self, statistic: Statistic, part: np.ndarray) -> Law:
+        """The replicated values of a statistic over these cells, and the observed one."""
         redraw, tables = self._begin()
-        if statistic.name in LEVEL_STATISTICS:
-            return values_of_counts(statistic, self.edges, tables.counts[cells].sum(axis=0))
-        if statistic.name in EXTREMES:
-            extremes = tables.extremes[cells, EXTREMES[statistic.name]]
-            return extremes.min(axis=0) if statistic.name == "min" else extremes.max(axis=0)
-        name = str(sum_of(statistic))
-        totals = tables.sums[cells, SUMS[name]].sum(axis=0) / redraw.scales[SUMS[name]]
-        totals[-1] += of_cells(self.beyond[name], cells)
-        if name == "mean":
-            totals += of_cells(self.centre, cells)
-        means = totals / mass
-        return np.sqrt(np.maximum(means, 0.0)) if statistic.options.get("root") else means
-
-
-def refuse_far(distance: float) -> None:
-    """Squares of larger numbers are infinite."""
-    if distance > FARTHEST_OF_ALL:
-        raise ValuesError(
-            "check",
-            expected=f"outcomes that are at most {FARTHEST_OF_ALL:g} apart",
-            came=f"they may be {distance:.3g} apart",
-            do="give outcomes and predictions in larger units",
-        )
-
-
-def refuse_large(entries: int) -> None:
-    """Tables that would not fit: they grow with groups, draws and levels."""
-    if entries > MOST_ENTRIES:
-        raise UsageError(
-            "check",
-            expected=f"at most {MOST_ENTRIES} counts, of groups times draws times levels",
-            came=f"there would be {entries}",
-            do="check fewer groups at a time, or with fewer draws",
-        )
-
-
-def row_weights(block: Regression) -> np.ndarray:
-    """The weights of rows in the unit of the whole input; 1 where there are none."""
-    return np.ones(block.n) if block.weights is None else block.weights / block.info.weight_unit
+        computed = np.full(len(redraw.numbers) + 1, np.nan)  # in the order of the tables, the observed value last
+        if of_cells(self.mass, part) > 0:
+            if statistic.entry in LEVEL_STATISTICS:
+                computed = values_of_counts(statistic, self.edges, tables.counts[part].sum(axis=0))
+            else:
+                sums = self.beyond.get(str(self.sum_of(statistic)))
+                beyond = None if sums is None else of_cells(sums, part)
+                computed = self.mean_or_extreme(statistic, part, tables, redraw.scales, beyond)
+        values = np.empty(len(redraw.numbers))
+        values[redraw.numbers] = computed[:-1]
+        return Replicates(float(computed[-1]), values)
 
 
 def _parts(block: Regression) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Means and standard deviations of some rows at a time, in float64."""
+    """Means and standard deviations in float64, some rows at a time."""
     mean: np.ndarray = block.mean  # type: ignore[assignment]
     std: np.ndarray = block.std  # type: ignore[assignment]
     step = max(1, BLOCK // len(mean))
     for start in range(0, block.n, step):
         yield mean[:, start : start + step].astype(np.float64), std[:, start : start + step].astype(np.float64)
-
-
-def of_cells(sums: GroupSums, cells: np.ndarray) -> float:
-    """The sum over some of the cells; those that no row came to have 0."""
-    return float(sums.values()[cells[cells < sums.groups]].sum())

@@ -1,105 +1,111 @@
-"""calibrant check: is what was observed what the model expects?"""
+"""calibrant check: posterior predictive checks."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from calibrant.cli import completion, gate_options, inputs, options
+from calibrant.cli.options import option
 
-from calibrant.cli import completion, gating, inputs
-
+EXAMPLES = """\
+calibrant check predictions.npz
+calibrant check predictions.npz --statistics 'accuracy,ece(bins=10)' --draws exact
+calibrant check predictions.npz --by predicted --temperatures 0.2
+"""
 Statistics = Annotated[
     list[str] | None,
-    typer.Option(
-        "--statistics",
-        "-s",
-        help="Metrics, or statistics of labels: 'accuracy,ece(bins=10),entropy'.",
-        autocompletion=completion.statistics,
+    option(
+        "--statistics -s",
+        "Metrics and label statistics, such as 'accuracy,ece(bins=10),entropy'.",
+        "STATISTICS",
+        completion.statistics,
     ),
 ]
-Draws = Annotated[str, typer.Option("--draws", help="Replicates, or 'exact' for computed laws.")]
+Draws = Annotated[
+    str, option("--draws", "Number of simulated data sets; 'exact' computes distributions instead.", "N|exact")
+]
 Members = Annotated[
     str,
-    typer.Option(
-        "--members",
-        help="bayesian (one for all rows), independent (one for each row), or both.",
-        autocompletion=completion.members,
+    option(
+        "--members", "Draw a member once (bayesian), for each row (independent), or both.", "HOW", completion.members
     ),
 ]
 By = Annotated[
     list[str] | None,
-    typer.Option(
-        "--by",
-        help="Check in groups: COLUMN, COLUMN:BINS for numbers, or 'predicted' for the class.",
-        autocompletion=completion.columns,
+    option(
+        "--by", "Check groups by column, COLUMN:BINS (numeric) or 'predicted' (class).", "COLUMN", completion.columns
     ),
 ]
-Shift = Annotated[bool, typer.Option("--shift", help="Count what passes at each severity: columns shift and severity.")]
+Shift = Annotated[bool, option("--shift", "Count passes by severity, from the columns shift and severity.")]
 Rule = Annotated[
     str,
-    typer.Option(
-        "--rule",
-        help="What passes: interval (within 95 % of replicates) or range (of all).",
-        autocompletion=completion.rules,
+    option(
+        "--rule", "Pass unless significant at 2% (interval), or within all replicates (range).", "RULE",
+        completion.rules,
     ),
+]  # fmt: skip
+Of = Annotated[
+    str | None, option("--of", "Class whose share and error are checked too.  [default: class 1 if binary]", "CLASS")
 ]
 Temperatures = Annotated[
     float | None,
-    typer.Option(
-        "--temperatures", help="Fit a temperature for each member on this share of rows, left out then.",
-        metavar="SHARE",
-    ),
-]  # fmt: skip
-Fit = Annotated[
-    str | None,
-    typer.Option("--fit", help="With --temperatures: fit them on the first rows of this file.", metavar="FILE"),
+    option("--temperatures", "Fit a temperature per member on this share of rows; check the others.", "SHARE"),
 ]
+Fit = Annotated[str | None, option("--fit", "With --temperatures: fit on the first rows of this file instead.", "FILE")]
 
 
-@inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
+@options.with_columns(options.CLASSIFICATION | options.REGRESSION)
 def command(
     *,
-    files: inputs.Files,
+    files: options.Files,
     statistics: Statistics = None,
     draws: Draws = "1000",
     members: Members = "both",
     by: By = None,
     shift: Shift = False,
     rule: Rule = "interval",
+    of: Of = None,
+    relevant_error: options.RelevantError = None,
     temperatures: Temperatures = None,
     fit: Fit = None,
-    seed: inputs.Seed = 0,
-    threads: inputs.Threads = None,
-    columns: inputs.Columns,
-    fail_on: gating.FailOn = None,
-    require: gating.Require = None,
-    json_path: inputs.JsonPath = None,
-    html_path: inputs.HtmlPath = None,
-    form: inputs.Format = "table",
-    strict: inputs.Strict = False,
-    blocks: inputs.Blocks = False,
-    quiet: inputs.Quiet = False,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    strict: options.Strict = False,
+    blocks: options.Blocks = False,
+    columns: options.Columns,
+    fail_on: options.FailOn = None,
+    require: options.Require = None,
+    json_path: options.JsonPath = None,
+    html_path: options.HtmlPath = None,
+    form: options.Format = "table",
+    quiet: options.Quiet = False,
 ) -> None:
-    """Check whether what was observed is what the model expects, and what calibration error alone would have said."""
-    from calibrant.checks.statistics import DEFAULTS
-    from calibrant.cli.output import check_format, check_outputs, refuse_warnings
-    from calibrant.cli.terminal import progress_bar
-    from calibrant.evaluation.check import check
-    from calibrant.evaluation.evaluate import inputs_of
+    """Run posterior predictive checks.
+
+    Simulates labels from the predictions, and tests whether metrics of the observed labels are plausible among those
+    of the simulated ones. An ensemble can pass with a calibration error, and fail without one.
+    """
+    from calibrant.checks.api import check
+    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings
+    from calibrant.pipeline.evaluate import inputs_of
+    from calibrant.registry.lookup import with_role
 
     form = check_format(form)
-    count = inputs.draws_of(draws)
+    count = inputs.parse_draws(draws)
     check_outputs(json=json_path, html=html_path)
-    gates = gating.parsed(fail_on, require, of=("Threshold", "Outcome"), by=by or ())
+    gates = gate_options.parse_gate_options(
+        fail_on, require, kinds=("Threshold", "CheckOutcome", "VerdictIs"), by=by or ()
+    )
     predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, quiet=quiet)
     fitted = None if fit is None else inputs.read_all([fit], columns, strict=strict, blocks=blocks, quiet=quiet)[0]
-    specs = gating.with_metrics(statistics, gates, {name for names in DEFAULTS.values() for name in names})
-    gating.check_inputs(gates, (item.name for item in inputs_of(predictions, "check")))
-    with progress_bar(quiet, inputs.rows_of(predictions)) as progress:
+    specs = gate_options.add_gate_metrics(statistics, gates, set(with_role("check")))
+    gate_options.check_gate_inputs(gates, (item.name for item in inputs_of(predictions, "check")))
+    with progress_bar(quiet, inputs.count_rows(predictions)) as progress:
         evaluation = check(
             predictions, specs, draws=count, members=members, by=by or (), shift=shift, rule=rule,
-            temperatures=temperatures, fit=fitted, seed=seed, threads=threads, progress=progress,
+            of=of, relevant_error=relevant_error, temperatures=temperatures, fit=fitted, seed=seed, threads=threads,
+            progress=progress,
         )  # fmt: skip
     if strict:
         refuse_warnings(evaluation.warnings)
-    gating.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    gate_options.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)

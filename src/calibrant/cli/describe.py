@@ -1,24 +1,28 @@
-"""calibrant describe: what a prediction file holds, and how it was understood."""
+"""calibrant describe: what a prediction file contains, and how it was read."""
 
 from __future__ import annotations
 
-from calibrant.cli import inputs
+from calibrant.cli import inputs, options
+
+EXAMPLES = """\
+calibrant describe predictions.npz
+calibrant describe predictions.csv --labels truth --probs 'p_*'
+"""
 
 
-@inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
+@options.with_columns(options.CLASSIFICATION | options.REGRESSION)
 def command(
-    *,
-    files: inputs.Files,
-    columns: inputs.Columns,
-    strict: inputs.Strict = False,
-    blocks: inputs.Blocks = False,
+    *, files: options.Files, columns: options.Columns, strict: options.Strict = False, blocks: options.Blocks = False
 ) -> None:
-    """Say what was found in prediction files: kind, shape, labels, columns, and what was ignored."""
-    from calibrant.cli.output import emit, refuse_warnings
-    from calibrant.predictions.describing import described
+    """Show what a prediction file contains; start here.
 
-    read = inputs.read_all(files, columns, strict=strict, blocks=blocks)
-    texts, notes = zip(*(described(item) for item in read), strict=True)
+    Prints the kind and shape of the predictions, the labels, the columns, and the arrays that are ignored.
+    """
+    from calibrant.cli.output import emit, refuse_warnings
+    from calibrant.predictions.describe import describe_with_notes
+
+    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks)
+    texts, notes = zip(*(describe_with_notes(item) for item in predictions), strict=True)
     if strict:
         refuse_warnings(note for item in notes for note in item)
     emit("\n\n".join(texts))

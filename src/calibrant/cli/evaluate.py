@@ -1,74 +1,87 @@
-"""calibrant evaluate: the metrics of prediction files, with intervals."""
+"""calibrant evaluate: metrics of prediction files, with intervals."""
 
 from __future__ import annotations
 
-from typing import Any
+from calibrant.cli import gate_options, inputs, options
 
-from calibrant.cli import gating, inputs
+EXAMPLES = """\
+calibrant evaluate predictions.npz
+calibrant evaluate predictions.npz --metrics 'nll,ece(bins=10)' --by site
+calibrant evaluate predictions.csv --labels truth --probs 'p_*' --html out.html
+calibrant evaluate predictions.npz --fail-on 'ece > 0.05' --json evaluation.json
+"""
 
 
-@inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
+@options.with_columns(options.CLASSIFICATION | options.REGRESSION)
 def command(
     *,
-    files: inputs.Files,
-    metrics: inputs.Metrics = None,
-    by: inputs.By = None,
-    units: inputs.Units = None,
-    shift: inputs.Shift = False,
-    over: inputs.Over = "mean",
-    ladder: inputs.Ladder = False,
-    sizes: inputs.Sizes = False,
-    at: inputs.At = None,
-    repeats: inputs.Repeats = None,
-    pairs: inputs.Pairs = False,
-    rows: inputs.WorstRows = 100,
-    along: inputs.Along = None,
-    soft: inputs.Soft = False,
-    resamples: inputs.Resamples = 1000,
-    level: inputs.Level = 0.95,
-    seed: inputs.Seed = 0,
-    threads: inputs.Threads = None,
-    columns: inputs.Columns,
-    fail_on: gating.FailOn = None,
-    require: gating.Require = None,
-    json_path: inputs.JsonPath = None,
-    html_path: inputs.HtmlPath = None,
-    form: inputs.Format = "table",
-    strict: inputs.Strict = False,
-    blocks: inputs.Blocks = False,
-    hashed: inputs.Hash = False,
-    quiet: inputs.Quiet = False,
+    files: options.Files,
+    metrics: options.Metrics = None,
+    by: options.By = None,
+    shift: options.Shift = False,
+    over: options.Over = "mean",
+    hierarchy: options.Hierarchy = False,
+    ladder: options.Ladder = False,
+    sizes: options.Sizes = False,
+    at: options.At = None,
+    repeats: options.Repeats = None,
+    pairs: options.Pairs = False,
+    rows: options.WorstRows = 100,
+    along: options.Along = None,
+    level: options.Level = 0.95,
+    resamples: options.Resamples = 1000,
+    units: options.Units = None,
+    relevant_error: options.RelevantError = None,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    soft: options.Soft = False,
+    strict: options.Strict = False,
+    blocks: options.Blocks = False,
+    hashed: options.Hash = False,
+    columns: options.Columns,
+    fail_on: options.FailOn = None,
+    require: options.Require = None,
+    json_path: options.JsonPath = None,
+    html_path: options.HtmlPath = None,
+    form: options.Format = "table",
+    quiet: options.Quiet = False,
 ) -> None:
-    """Judge predictions: every metric that applies, with its interval and what a calibrated model would give."""
-    from calibrant.cli.output import check_format, check_outputs, refuse_warnings
-    from calibrant.cli.terminal import progress_bar
-    from calibrant.evaluation.evaluate import evaluate, inputs_of
+    """Compute metrics, with confidence intervals.
+
+    Computes about ten main metrics with confidence intervals and, for calibration errors, the range that a perfectly
+    calibrated model would score on as many rows. `--metrics report` and `--metrics all` compute more.
+    """
+    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings, write_outputs
+    from calibrant.pipeline.evaluate import EvaluateOptions, inputs_of, run_evaluation
+    from calibrant.predictions.files.stream import Stream
+    from calibrant.results.error_hierarchy import SPECS
 
     form = check_format(form)
-    at_sizes = inputs.sizes_of(sizes, at)
+    at_sizes = inputs.parse_sizes(sizes, at)
     check_outputs(json=json_path, html=html_path)
-    gates = gating.parsed(fail_on, require, by=by or ())
+    gates = gate_options.parse_gate_options(fail_on, require, by=by or ()) if fail_on or require else []
     predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, soft_labels=soft, quiet=quiet)
     if hashed:
-        predictions = [inputs.hashed(p) for p in predictions]
-    specs = _specs(metrics, gates, ladder)
-    gating.check_inputs(gates, (item.name for item in inputs_of(predictions)))
-    with progress_bar(quiet, inputs.rows_of(predictions)) as progress:
-        evaluation = evaluate(
-            predictions, specs, by=by or (), units=units, shift=shift, over=over, ladder=ladder, sizes=at_sizes,
-            repeats=repeats, pairs=pairs, level=level, resamples=resamples, seed=seed, threads=threads,
-            along=along, rows=rows, progress=progress,
+        predictions = [item.with_sha256() if isinstance(item, Stream) else item for item in predictions]
+    hierarchy = hierarchy or ladder
+    specs: str | list[str] | None = None if metrics is None else ",".join(metrics)
+    if gates and hierarchy and not metrics:
+        specs = [gate.spec for gate in gates if gate.spec is not None and gate.spec not in SPECS] or None
+    elif gates:
+        specs = gate_options.add_gate_metrics(metrics, gates)
+    if gates:
+        gate_options.check_gate_inputs(gates, (item.name for item in inputs_of(predictions)))
+    with progress_bar(quiet, inputs.count_rows(predictions)) as progress:
+        settings = EvaluateOptions(
+            by=by or (), units=units, shift=shift, over=over, hierarchy=hierarchy, sizes=at_sizes, repeats=repeats,
+            pairs=pairs, level=level, resamples=resamples, seed=seed, threads=threads, along=along, worst_rows=rows,
+            relevant_error=relevant_error, always_judge=bool(gates) and gate_options.judge_calibration(gates),
+            stored=bool(json_path or html_path) or form == "json", progress=progress,
         )  # fmt: skip
+        evaluation = run_evaluation(predictions, specs, settings)
     if strict:
         refuse_warnings(evaluation.warnings)
-    gating.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
-
-
-def _specs(metrics: list[str] | None, gates: list[Any], ladder: bool) -> str | list[str] | None:
-    """The metrics that were named, or those of the ladder, or all that run by default; and those of gates."""
-    from calibrant.evaluation.ladder import SPECS
-    from calibrant.registry import default_specs
-
-    if ladder and not metrics:
-        return [gate.spec for gate in gates if gate.spec not in SPECS] or None
-    return gating.with_metrics(metrics, gates, [spec.text for spec in default_specs()])
+    if gates:
+        gate_options.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    else:
+        write_outputs(evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)

@@ -1,4 +1,4 @@
-"""calibrant gate: gates on an evaluation that was stored, without computing it again."""
+"""calibrant gate: apply gates to a stored evaluation, without computing it again."""
 
 from __future__ import annotations
 
@@ -6,31 +6,37 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import gating, inputs
+from calibrant.cli import gate_options, options
+from calibrant.cli.options import argument
+
+EXAMPLES = """\
+calibrant evaluate predictions.npz --json evaluation.json
+calibrant gate evaluation.json --require 'nll < 0.3' --fail-on 'ece > 0.05'
+"""
 
 
 def command(
-    path: Annotated[str, typer.Argument(help="An evaluation that --json wrote.", metavar="EVAL.json")],
-    fail_on: gating.FailOn = None,
-    require: gating.Require = None,
-    json_path: inputs.JsonPath = None,
-    html_path: inputs.HtmlPath = None,
-    quiet: inputs.Quiet = False,
+    path: Annotated[str, argument("An evaluation written with --json.", "EVAL.json")],
+    fail_on: options.FailOn = None,
+    require: options.Require = None,
+    json_path: options.JsonPath = None,
+    html_path: options.HtmlPath = None,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Judge a stored evaluation by gates: exit code 1 if one fails."""
+    """Apply gates to a stored evaluation; exit with 1 if one fails."""
     from calibrant.cli.output import check_outputs, emit, write_outputs
     from calibrant.errors import UsageError
-    from calibrant.evaluation.gates import load_evaluation
+    from calibrant.gates.api import load_evaluation
 
     check_outputs(json=json_path, html=html_path)
-    gates = gating.parsed(fail_on, require, of=gating.EVERY)
+    gates = gate_options.parse_gate_options(fail_on, require, kinds=gate_options.ALL_KINDS)
     if not gates:
-        do = "write for example --require 'nll < 0.3'"
-        raise UsageError("gate", expected="--fail-on or --require", came="got neither", do=do)
-    evaluation, code = gating.apply_gates(load_evaluation(path), gates)
+        hint = "for example --require 'nll < 0.3'"
+        raise UsageError("gate", expected="--fail-on or --require", got="neither", hint=hint)
+    evaluation, code = gate_options.apply_gates(load_evaluation(path), gates)
     write_outputs(evaluation, form="table", json_path=json_path, html_path=html_path, quiet=True)
     if not quiet and json_path != "-":
         emit("\n".join(str(item) for item in evaluation.gates if item.passed))
-    gating.tell(evaluation, quiet=True)
+    gate_options.report_gates(evaluation, quiet=True)
     if code:
         raise typer.Exit(code)

@@ -1,116 +1,88 @@
-"""calibrant monitor: is a model in use still calibrated? Evidence that one may look at after every row."""
+"""calibrant monitor: a sequential test of the calibration of a deployed model."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
-
-from calibrant.cli import inputs
+from calibrant.cli import inputs, options
+from calibrant.cli.options import option
 from calibrant.errors import UsageError, show
 
-if TYPE_CHECKING:
-    from calibrant.evaluation.monitor import Monitor
-    from calibrant.predictions import InMemory
-    from calibrant.predictions.base import Note
-    from calibrant.predictions.files.stream import Stream
-
-Of = Annotated[str | None, typer.Option("--of", help="A class by name or number; the top label without it.")]
-Alpha = Annotated[float | None, typer.Option("--alpha", help="Level of the test; 0.05 without it.")]
+EXAMPLES = """\
+calibrant monitor monday.npz --state state.json
+calibrant monitor tuesday.npz --state state.json
+"""
+Of = Annotated[
+    str | None, option("--of", "Test this class, or the top label (top).  [default: class 1 if binary]", "CLASS")
+]
+Alpha = Annotated[float | None, option("--alpha", "Significance level of the test.  [default: 0.05]", "SHARE")]
 State = Annotated[
-    str | None,
-    typer.Option("--state", help="Go on from this file if it is there, and keep the state in it.", metavar="JSON"),
+    str | None, option("--state", "Continue from this file if it exists, and save the state to it.", "JSON")
 ]
 
 
-@inputs.with_columns(inputs.CLASSES)
+@options.with_columns(options.CLASSIFICATION)
 def command(
     *,
-    files: inputs.Files,
+    files: options.Files,
     of: Of = None,
     alpha: Alpha = None,
+    relevant_error: options.RelevantError = None,
     state: State = None,
-    columns: inputs.Columns,
-    json_path: inputs.JsonPath = None,
-    strict: inputs.Strict = False,
-    blocks: inputs.Blocks = False,
-    quiet: inputs.Quiet = False,
+    strict: options.Strict = False,
+    blocks: options.Blocks = False,
+    columns: options.Columns,
+    json_path: options.JsonPath = None,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Test calibration along a stream: rows in the order of the files, a verdict that holds whenever one looks."""
-    from calibrant.cli.output import check_outputs, emit, refuse_warnings
+    """Test whether a deployed model is still calibrated.
+
+    Adds the rows in the order of the files to an e-value against calibration. The test stays valid however often you
+    look at it.
+    """
+    from calibrant import __version__
+    from calibrant.cli.output import check_outputs, refuse_warnings, write_json
+    from calibrant.monitoring import Monitor
 
     check_outputs(json=json_path, state=state)
-    monitor = _monitor(state, of, alpha)
+    if state == "-":
+        raise UsageError("--state", expected="a file name", got="'-'", hint="for example --state state.json")
+    if state is None or not Path(state).exists():
+        levels = {"alpha": alpha, "relevant_error": relevant_error}
+        monitor = Monitor(of, **{name: value for name, value in levels.items() if value is not None})
+    else:
+        monitor = Monitor.load(state)
+        pairs = (("alpha", alpha, monitor.alpha), ("of", of, monitor.of))
+        for name, given, saved in (*pairs, ("relevant-error", relevant_error, monitor.relevant_error)):
+            if given is not None and given != saved:
+                expected = f"{'the default' if saved is None else saved}, as in {show(Path(state).name)}"
+                hint = f"remove --{name}, or start over with another --state"
+                raise UsageError(f"--{name}", expected=expected, got=show(given), hint=hint)
     predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, quiet=quiet)
     for item in predictions:
-        _add(monitor, item)
+        if item.sha256 in monitor.taken:
+            expected = "a file that has not been added before"
+            hint = "pass each file once; rows that count twice invalidate the test"
+            raise UsageError(f"{item.name}: monitor", expected=expected, got="one that has", hint=hint)
+        monitor.add(item)  # type: ignore[arg-type]
+        monitor.taken += [item.sha256] if item.sha256 is not None else []
     notes = tuple(dict.fromkeys(note for item in predictions for note in item.notes()))
     if strict:
         refuse_warnings(notes)
-    said = _as_json(monitor, predictions, notes)
+    data: dict[str, Any] = {
+        "schema": 2,
+        "kind": "monitor",
+        "version": __version__,
+        "settings": {"of": monitor.of, "alpha": monitor.alpha, "relevant_error": monitor.relevant_error},
+        "inputs": [
+            {"name": p.name, "sha256": p.sha256, "n": p.n, "members": p.example.members} for p in predictions
+        ],
+        "results": [{"monitor": monitor.to_json(), "verdict": monitor.verdict.to_json()}],
+        "warnings": [vars(note) for note in notes],
+    }  # fmt: skip
+    dumped = json.dumps(data, indent=1, allow_nan=False)
     if state is not None:
         monitor.save(state)
-    if json_path not in (None, "-"):
-        _save(said, Path(str(json_path)))
-    if json_path == "-":
-        emit(said)
-    elif not quiet:
-        emit("\n".join([str(monitor), *(f"Note: {note.message}" for note in notes)]))
-
-
-def _monitor(state: str | None, of: str | None, alpha: float | None) -> Monitor:
-    """A new one, or the one that was kept; what it follows cannot change on the way."""
-    from calibrant.evaluation.monitor import Monitor
-
-    if state is None or state == "-" or not Path(state).exists():
-        if state == "-":
-            raise UsageError("--state", expected="the name of a file", came="got '-'", do="write --state state.json")
-        return Monitor("top" if of is None else of, 0.05 if alpha is None else alpha)
-    found = Monitor.load(state)
-    for name, given, kept in (("alpha", alpha, found.alpha), ("of", of, found.of)):
-        if given is not None and given != kept:
-            raise UsageError(
-                f"--{name}",
-                expected=f"{kept}, as in {show(Path(state).name)}",
-                came=f"got {show(given)}",
-                do=f"leave --{name} out, or start anew with another --state",
-            )
-    return found
-
-
-def _add(monitor: Monitor, item: InMemory | Stream) -> None:
-    """Take in a file that has not been taken in before: rows that count twice would be evidence of nothing."""
-    if item.sha256 in monitor.taken:
-        raise UsageError(
-            f"{item.name}: monitor",
-            expected="a file whose rows have not been taken in",
-            came="this one has been",
-            do="give each file once; rows that count twice are evidence of nothing",
-        )
-    monitor.add(item)  # type: ignore[arg-type]
-    monitor.taken += [item.sha256] if item.sha256 is not None else []
-
-
-def _as_json(monitor: Monitor, predictions: list[InMemory | Stream], notes: tuple[Note, ...]) -> str:
-    """In the form of an evaluation, with the monitor in the place of its results."""
-    from calibrant import __version__
-
-    described = [{"name": p.name, "sha256": p.sha256, "n": p.n, "members": p.example.members} for p in predictions]
-    data: dict[str, Any] = {
-        "schema": 1,
-        "version": __version__,
-        "settings": {"of": monitor.of, "alpha": monitor.alpha},
-        "inputs": described,
-        "results": [{"monitor": monitor.to_json()}],
-        "warnings": [vars(note) for note in notes],
-    }
-    return json.dumps(data, indent=1, allow_nan=False)
-
-
-def _save(said: str, path: Path) -> None:
-    from calibrant.predictions.files.writing import atomic_write
-
-    with atomic_write(path) as stream:
-        stream.write((said + "\n").encode())
+    write_json(dumped, json_path, "\n".join([str(monitor), *(f"Note: {note.message}" for note in notes)]), quiet)

@@ -1,80 +1,242 @@
-"""Where results go: stdout or files, in the form that was asked for."""
+"""Output of commands: width, colours and encoding of the terminal, a progress bar, and where results are written.
+
+Colours are for terminals only: none where output is piped, where `NO_COLOR` is set (no-color.org), or where `TERM` is
+dumb. `FORCE_COLOR` and `CLICOLOR_FORCE`, unless they are empty or 0, enable them in a pipe too.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Callable, Iterable
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
 from calibrant.cli.completion import FORMATS
-from calibrant.cli.terminal import carried, painted, shows_colours, width_of
-from calibrant.errors import UsageError, WriteError, did_you_mean, plain, show
+from calibrant.errors import UsageError, WriteError, check_choice, plain, show
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.result import Evaluation
+    from rich.progress import Progress
+
     from calibrant.predictions.base import Note
+    from calibrant.render.terminal import Line
+    from calibrant.results.evaluation import Evaluation
+
+WIDTH, NARROWEST, WIDEST = 80, 40, 120
+"""Columns without a terminal, and the limits with one."""
+DELAY = 1.0
+"""Seconds before the progress bar appears, so that short work does not make it flash."""
+CODES = {"good": "32", "warn": "33", "bad": "31", "bold": "1", "dim": "2"}
+ASCII = str.maketrans({
+    "─": "-", "░": ":", "▒": "=", "┃": "o", "█": "#", "┊": "|", "✓": "+", "✗": "x", "·": "-", "…": "~", "−": "-",
+    "–": "-", "↓": "v", "↑": "^", "→": ">", "≤": "<", "≥": ">", "±": "~", "×": "x", "ρ": "r", "√": "/", "²": "2",
+    "’": "'", "“": '"', "”": '"', "₂": "2",
+})  # fmt: skip
+"""Replacements of the same width for characters that an encoding lacks, so that columns stay aligned."""
+
+
+def width_of(stream: TextIO | None = None) -> int:
+    """Columns of the terminal, from 40 to 120; 80 without one."""
+    stream = sys.stdout if stream is None else stream
+    if not is_terminal(stream):
+        return WIDTH
+    return min(max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST), WIDEST)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether the stream is a terminal."""
+    with suppress(ValueError, AttributeError):  # a closed stream, or None
+        return stream.isatty()
+    return False
+
+
+def shows_colours(stream: TextIO | None = None) -> bool:
+    """Whether to write colours to the stream."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if any(os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return is_terminal(sys.stdout if stream is None else stream) and os.environ.get("TERM") != "dumb"
+
+
+def paint(lines: list[Line], colours: bool) -> str:
+    """Join lines, with their styles as ANSI colours or without them."""
+    out = []
+    for line in lines:
+        parts = []
+        for text, style in line:
+            codes = ";".join(CODES[name] for name in style.split() if name in CODES)
+            parts.append(f"\x1b[{codes}m{text}\x1b[0m" if colours and codes and text else text)
+        out.append("".join(parts))
+    return "\n".join(out)
+
+
+def encodable(text: str, stream: TextIO | None = None) -> str:
+    """Replace characters that the encoding of the stream lacks."""
+    encoding = getattr(sys.stdout if stream is None else stream, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(ASCII).encode(encoding, errors="replace").decode(encoding)
+    except LookupError:  # an unknown encoding: writing to the stream raises a clear error
+        pass
+    return text
+
+
+# ----------------------------------------------------------------------------------------------- progress
+@contextmanager
+def progress_bar(quiet: bool, rows: int = 0) -> Iterator[Callable[[str, float, float], None] | None]:
+    """Show a bar with the rate and the remaining time on stderr, on a terminal only, and remove it at the end.
+
+    rows: the number of rows of all inputs, for the rate.
+    """
+    if quiet or not is_terminal(sys.stderr):
+        yield None
+        return
+    bar = DelayedBar(rows)
+    try:
+        yield bar.advance
+    finally:
+        bar.stop()
+
+
+class DelayedBar:
+    """A progress bar that appears after a delay, so that short work shows none."""
+
+    def __init__(self, rows: int = 0) -> None:
+        """Start the timer; nothing is shown yet."""
+        self.rows, self.started = rows, time.monotonic()
+        self.stage_started = self.started
+        self.description, self.done, self.total = "starting (the first run compiles)", 0.0, 0.0
+        self.progress: Progress | None = None
+        self.stopped = False
+        self.lock = threading.Lock()
+        self.timer = threading.Timer(DELAY, self.start)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def start(self) -> None:
+        """Show the bar, with the last update."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[pace]}", markup=False),
+            TimeElapsedColumn(),
+        )
+        console = Console(stderr=True, no_color=not shows_colours(sys.stderr))
+        with self.lock:
+            if self.stopped:
+                return
+            self.progress = Progress(*columns, console=console, transient=True, expand=True)
+            self.progress.add_task("", total=None, pace="")
+            self.progress.tasks[0].start_time = self.started
+            self._update()
+            self.progress.start()
+
+    def advance(self, description: str, done: float, total: float) -> None:
+        """Update the description and how much of the total is done."""
+        with self.lock:
+            if done < self.done / 2:  # a new stage, with a pace of its own; a slower thread falls back less
+                self.stage_started = time.monotonic()
+            self.description, self.done, self.total = description, done, total
+            self._update()
+
+    def _update(self) -> None:
+        if self.progress is not None:
+            pace = format_pace(self.done, self.total, time.monotonic() - self.stage_started, self.rows)
+            self.progress.update(
+                self.progress.tasks[0].id, description=plain(self.description, 40), completed=self.done,
+                total=self.total or None, pace=pace,
+            )  # fmt: skip
+
+    def stop(self) -> None:
+        """Remove the bar, or keep it from appearing."""
+        self.timer.cancel()
+        with self.lock:
+            self.stopped = True
+            if self.progress is not None:
+                self.progress.stop()
+
+
+def format_pace(done: float, total: float, seconds: float, rows: int = 0) -> str:
+    """Format the rate and the remaining time, as far as they are known."""
+    share = done / total if total > 0 else 0.0
+    if share <= 0.0 or seconds <= 0.0:
+        return ""
+    parts = []
+    if rows:
+        rate = rows * share / seconds
+        size, letter = next(((s, x) for s, x in ((1e6, "M"), (1e3, "k")) if rate >= s), (1.0, ""))
+        parts.append(f"{rate / size:.3g}{letter} rows/s")
+    left = round(seconds * (1.0 - share) / share) if share < 1.0 else 0
+    return ", ".join([*parts, *([f"{left // 60}:{left % 60:02d} left"] if left else [])])
 
 
 def check_format(name: str) -> str:
-    """The format, or an error that lists them."""
-    if name not in FORMATS:
-        raise UsageError(
-            "--format",
-            expected=", ".join(FORMATS),
-            came=f"got {show(name)}",
-            do=did_you_mean(name, FORMATS),
-        )
-    return name
+    """Return the format, or raise an error that lists them."""
+    return check_choice("--format", name, FORMATS)
 
 
 def check_outputs(**paths: str | None) -> None:
-    """Refuse to write a result over predictions, or two results into one file, before anything is read.
+    """Refuse to write a result over predictions, or two results to one file, before anything is read.
 
-    `calibrant evaluate --json a.npz b.npz` would else lose a.npz: the option takes the name that follows it.
+    Otherwise `calibrant evaluate --json a.npz b.npz` would overwrite a.npz.
     """
-    from calibrant.predictions.files.shards import SUFFIXES
+    from calibrant.predictions.files.sources import SUFFIXES
 
     if paths.get("html") is not None:
         from calibrant.reporting.report import check_ready
 
         check_ready()
-    taken: dict[Path, str] = {}
+    options: dict[Path, str] = {}
     for option, path in paths.items():
         if path is None or path == "-":
             continue
         if Path(path).suffix.lower() in SUFFIXES:
-            raise UsageError(
-                f"--{option}",
-                expected=f"a name for the result, such as out.{option}",
-                came=f"{show(Path(path).name)} is a name of predictions",
-                do=f"write --{option} out.{option}, and the predictions apart from it",
-            )
-        if Path(path).absolute() in taken:
-            came = f"--{taken[Path(path).absolute()]} and --{option} name {show(path)}"
-            raise UsageError("output", expected="a file for each result", came=came, do="choose another name for one")
-        taken[Path(path).absolute()] = option
+            expected = f"a file for the result, such as out.{option}"
+            got = f"{show(Path(path).name)}, a name for predictions"
+            hint = f"write --{option} out.{option}, then the predictions"
+            raise UsageError(f"--{option}", expected=expected, got=got, hint=hint)
+        other = options.setdefault(Path(path).absolute(), option)
+        if other != option:
+            got = f"{show(path)} for --{other} and --{option}"
+            raise UsageError("output", expected="a different file for each result", got=got, hint="rename one of them")
 
 
 def refuse_warnings(notes: Iterable[Note]) -> None:
-    """Under --strict a warning is an error, and nothing is written."""
+    """Fail on the first warning, as --strict requires, before anything is written."""
     notes = tuple(notes)
-    for note in notes:
-        raise UsageError(
-            "--strict",
-            expected="no warnings",
-            came=note.message,
-            do=f"mend it, or leave --strict out ({len(notes)} in all)",
-        )
+    if notes:
+        hint = f"fix it, or remove --strict ({len(notes)} warning{'s' * (len(notes) > 1)} in all)"
+        raise UsageError("--strict", expected="no warnings", got=notes[0].message, hint=hint)
+
+
+def write_json(dumped: str, json_path: str | None, text: str, quiet: bool) -> None:
+    """Write JSON to a file or print it; print the text unless JSON is printed, or with --quiet."""
+    from calibrant.predictions.files.write import atomic_write
+
+    if json_path and json_path != "-":
+        with atomic_write(Path(json_path)) as stream:
+            stream.write((dumped + "\n").encode())
+    if json_path == "-":
+        emit(dumped)
+    elif not quiet:
+        emit(text)
 
 
 def write_outputs(
     evaluation: Evaluation, *, form: str, json_path: str | None, html_path: str | None, quiet: bool
 ) -> None:
-    """Files first, so that a broken pipe loses nothing; then what is printed."""
+    """Write the files, then print: a broken pipe loses no file."""
     if json_path and json_path != "-":
         evaluation.save(json_path)
     if html_path:
@@ -88,30 +250,26 @@ def write_outputs(
 
 
 def emit(text: str) -> None:
-    """Print a result; a reader that has gone is no failure, a full disk is one."""
+    """Print a result; a closed pipe is no error, a full disk is."""
     try:
-        typer.echo(carried(text), color=True)  # what is coloured was meant to be
+        typer.echo(encodable(text), color=True)  # `paint` has decided on colours
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # drop the buffered rest
         if isinstance(error, BrokenPipeError):
             raise typer.Exit from error
-        raise WriteError(
-            "standard output",
-            expected="a place to write to",
-            came=plain(error.strerror or str(error)),
-            do="free space or write elsewhere",
-        ) from error
+        got, hint = plain(error.strerror or str(error)), "free some space or write to another place"
+        raise WriteError("standard output", expected="a writable stream", got=got, hint=hint) from error
 
 
 def render(evaluation: Evaluation, form: str) -> str:
-    """The evaluation in one of the formats; as a table as wide as the terminal, and in colour where it shows any."""
-    from calibrant.evaluation import printing, tables
+    """Format the evaluation; a table is as wide as the terminal, and coloured where that is supported."""
+    from calibrant.render import evaluation as tables
+    from calibrant.render import terminal as printing
 
-    if form == "json":
-        return evaluation.dumps()
     if form == "table":
-        return painted(printing.text_lines(evaluation, width_of()), shows_colours())
+        return paint(printing.text_lines(evaluation, width_of()), shows_colours())
     writers: dict[str, Callable[[Evaluation], str]] = {
+        "json": lambda item: item.dumps(),
         "csv": tables.as_csv,
         "markdown": printing.as_markdown,
         "latex": printing.as_latex,

@@ -1,48 +1,54 @@
-"""calibrant recalibrate: mend predictions, and say honestly what that gained."""
+"""calibrant recalibrate: fit a recalibration map, apply it, and measure the improvement."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from calibrant.cli import completion, gate_options, inputs, options
+from calibrant.cli.options import option
 
-from calibrant.cli import completion, gating, inputs
-
-Fit = Annotated[str | None, typer.Option("--fit", help="Held-out predictions with labels that the map is fitted on.")]
+EXAMPLES = """\
+calibrant recalibrate --fit validation.npz --apply test.npz --output fixed.npz
+calibrant recalibrate --fit validation.npz --apply test.npz --method 'ets(loss=brier)' --save map.json
+calibrant recalibrate --map map.json --apply new.npz --output fixed.npz
+calibrant recalibrate --fit validation.npz --method auto
+"""
+Fit = Annotated[str | None, option("--fit", "Fit the map on these held-out predictions.", "FILE")]
 Apply = Annotated[
-    str | None, typer.Option("--apply", help="Predictions to recalibrate; without it those of --fit, cross-fitted.")
+    str | None, option("--apply", "Recalibrate these predictions.  [default: those of --fit, cross-fitted]", "FILE")
 ]
 Method = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--method",
-        help="A method, temperature by default, as in 'ets(loss=brier)', or auto; see --list.",
-        autocompletion=completion.methods,
+        "Method, such as 'ets(loss=brier)', or auto; see --list.  [default: temperature]",
+        "METHOD",
+        completion.methods,
     ),
 ]
-MapPath = Annotated[
-    str | None, typer.Option("--map", help="Apply a map that --save wrote, instead of fitting one.", metavar="FILE")
-]
+MapPath = Annotated[str | None, option("--map", "Apply a map written with --save instead of fitting one.", "FILE")]
 Candidates = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--candidates",
-        help="With auto: the methods to choose from, commas between them.",
-        autocompletion=completion.candidates,
+        "With --method auto: methods to choose from, separated by commas.",
+        "METHODS",
+        completion.candidates,
     ),
 ]
 Score = Annotated[
-    str | None, typer.Option("--score", help="With auto: the proper score that decides; nll, of numbers dss.")
+    str | None, option("--score", "With auto: proper score to choose by.  [default: nll; dss for regression]", "SCORE")
 ]
-Folds = Annotated[int | None, typer.Option("--folds", help="Folds of cross-fitting and of auto; 5 by default.")]
+Folds = Annotated[int | None, option("--folds", "Folds of cross-fitting and of --method auto.  [default: 5]", "N")]
 Output = Annotated[
-    str | None, typer.Option("--output", "-o", help="Write the recalibrated predictions.", metavar="OUT")
+    str | None, option("--output -o", "Write the recalibrated predictions.", "OUT", panel=options.OUTPUT)
 ]
-Save = Annotated[str | None, typer.Option("--save", help="Write the fitted map: .json or .npz.", metavar="FILE")]
-Listed = Annotated[bool, typer.Option("--list", help="List the methods and stop.")]
+Save = Annotated[str | None, option("--save", "Write the fitted map (.json or .npz).", "FILE", panel=options.OUTPUT)]
+List = Annotated[bool, option("--list", "List the methods with their options and exit.")]
 
 
-@inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
+@options.with_columns(options.CLASSIFICATION | options.REGRESSION)
 def command(
     *,
     fit: Fit = None,
@@ -52,151 +58,126 @@ def command(
     candidates: Candidates = None,
     score: Score = None,
     folds: Folds = None,
+    list_methods: List = False,
+    metrics: options.Metrics = None,
+    sizes: options.Sizes = False,
+    at: options.At = None,
+    repeats: options.Repeats = None,
+    level: options.Level = 0.95,
+    resamples: options.Resamples = 1000,
+    units: options.Units = None,
+    relevant_error: options.RelevantError = None,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    strict: options.Strict = False,
+    columns: options.Columns,
+    fail_on: options.FailOn = None,
+    require: options.Require = None,
     output: Output = None,
     save: Save = None,
-    metrics: inputs.Metrics = None,
-    sizes: inputs.Sizes = False,
-    at: inputs.At = None,
-    repeats: inputs.Repeats = None,
-    units: inputs.Units = None,
-    level: inputs.Level = 0.95,
-    resamples: inputs.Resamples = 1000,
-    seed: inputs.Seed = 0,
-    threads: inputs.Threads = None,
-    columns: inputs.Columns,
-    fail_on: gating.FailOn = None,
-    require: gating.Require = None,
-    json_path: inputs.JsonPath = None,
-    html_path: inputs.HtmlPath = None,
-    form: inputs.Format = "table",
-    strict: inputs.Strict = False,
-    quiet: inputs.Quiet = False,
-    listed: Listed = False,
+    json_path: options.JsonPath = None,
+    html_path: options.HtmlPath = None,
+    form: options.Format = "table",
+    quiet: options.Quiet = False,
 ) -> None:
-    """Recalibrate predictions: fit a map on held-out rows, apply it to others, and say what it gained there."""
-    from calibrant.cli.output import check_format, check_outputs, emit, refuse_warnings
-    from calibrant.cli.terminal import progress_bar
+    """Recalibrate predictions and measure the improvement.
 
-    if listed:
-        emit(_list())
+    Fits a map on held-out rows, applies it to other rows, and reports the gain in proper scores with paired intervals.
+    """
+    from calibrant.cli.output import check_format, check_outputs, emit, progress_bar, refuse_warnings
+    from calibrant.errors import UsageError
+    from calibrant.predictions.files.write import write
+    from calibrant.recalibration.api import apply_fitted, recalibrate
+    from calibrant.recalibration.serialization import load
+    from calibrant.registry.lookup import with_role
+
+    if list_methods:
+        emit(methods_table())
         return
     form = check_format(form)
     check_outputs(json=json_path, html=html_path)
-    choosing = {"candidates": candidates, "score": score, "folds": folds}
-    _check_asked(fit, apply, map_path, {"method": method} | choosing)
-    _check_writable({"--output": output, "--save": save, "--json": json_path, "--html": html_path}, fit, apply)
-    gates = gating.parsed(fail_on, require, of=("Threshold", "Gained"), by=())
-    given = _read(fit, apply, columns, strict, quiet)
-    specs = gating.with_metrics(metrics, gates, _usual())
-    how: dict[str, Any] = {
-        "metrics": specs, "sizes": inputs.sizes_of(sizes, at), "repeats": repeats,
-        "units": units, "level": level, "resamples": resamples, "seed": seed, "threads": threads,
+    if (fit is None) == (map_path is None):
+        got = "neither" if fit is None else "both"
+        hint = "pass held-out predictions with --fit, or a fitted map with --map"
+        raise UsageError("recalibrate", expected="either --fit or --map", got=got, hint=hint)
+    choosing: dict[str, Any] = {"candidates": candidates, "score": score, "folds": folds}
+    if map_path is not None:
+        if apply is None:
+            raise UsageError("--map", expected="--apply too", got="none", hint="add --apply FILE")
+        extra = [f"--{name}" for name, value in {"method": method, **choosing}.items() if value is not None]
+        if extra:
+            got = " and ".join(extra)
+            raise UsageError("--map", expected="no options for fitting", got=got, hint=f"remove {got}, or --map")
+    check_paths({"--output": output, "--save": save, "--json": json_path, "--html": html_path}, fit, apply)
+    gates = gate_options.parse_gate_options(fail_on, require, kinds=("Threshold", "VerdictIs", "GainThreshold"), by=())
+    fit_rows: Any
+    apply_rows: Any
+    fit_rows, apply_rows = (
+        None if file is None else inputs.read_in_memory(file, columns, strict=strict, quiet=quiet)
+        for file in (fit, apply)
+    )
+    settings: dict[str, Any] = {
+        "metrics": gate_options.add_gate_metrics(metrics, gates, set(with_role("recalibration"))),
+        "sizes": inputs.parse_sizes(sizes, at), "repeats": repeats, "units": units, "level": level,
+        "resamples": resamples, "relevant_error": relevant_error, "seed": seed, "threads": threads,
     }  # fmt: skip
-    with progress_bar(quiet, inputs.rows_of(given)) as progress:
-        done = _recalibrated(given, method, map_path, choosing, how | {"progress": progress})
+    with progress_bar(quiet, inputs.count_rows([fit_rows, apply_rows])) as progress:
+        if map_path is not None:
+            done = apply_fitted(load(map_path), apply_rows, **settings, progress=progress)
+        else:
+            choosing["folds"] = folds or 5
+            done = recalibrate(
+                fit_rows, apply_rows, method or "temperature", **choosing, **settings, progress=progress
+            )  # fmt: skip
     if strict:
         refuse_warnings(done.evaluation.warnings)
-    _write(done, given[1] or given[0], output, save)
-    gating.write_gated(done.evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    if output is not None:  # probabilities stay probabilities
+        source = apply_rows or fit_rows
+        as_probs = getattr(source, "kind", "") == "probs" and done.predictions.task == "classification"
+        write(done.predictions.as_probs() if as_probs else done.predictions, output)
+    if save is not None:
+        done.recalibrator.save(save)
+    gate_options.write_gated(done.evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
 
 
-def _usual() -> set[str]:
-    """What is shown before and after, where nothing is named."""
-    from calibrant.evaluation.recalibrate import CLASSES, NUMBERS
-
-    return {*CLASSES, *NUMBERS}
-
-
-def _check_asked(fit: str | None, apply: str | None, map_path: str | None, fitting: dict[str, Any]) -> None:
-    """A map is fitted or read, and what belongs to the one is not given with the other."""
-    from calibrant.errors import UsageError
-
-    if (fit is None) == (map_path is None):
-        came = "got neither" if fit is None else "got both"
-        do = "name held-out predictions with --fit, or a fitted map with --map"
-        raise UsageError("recalibrate", expected="one of --fit and --map", came=came, do=do)
-    if map_path is not None and apply is None:
-        raise UsageError("--map", expected="--apply beside it", came="got it alone", do="name what to recalibrate")
-    extra = [f"--{name}" for name, value in fitting.items() if value is not None]
-    if map_path is not None and extra:
-        came = f"got {' and '.join(extra)} beside it"
-        raise UsageError(
-            "--map", expected="a map that is fitted already, and no fitting", came=came, do="leave one out"
-        )
-
-
-def _check_writable(outputs: dict[str, str | None], *read: str | None) -> None:
-    """Refuse names that would lose something, or cannot be written, before anything is fitted."""
-    from pathlib import Path
-
+def check_paths(outputs: dict[str, str | None], *inputs_read: str | None) -> None:
+    """Refuse outputs that overwrite an input or each other, or that cannot be written, before anything is fitted."""
     from calibrant.errors import UsageError, WriteError, show
-    from calibrant.predictions.files.shards import Source
+    from calibrant.predictions.files.sources import Source
 
     save = outputs["--save"]
     if save is not None and Path(save).suffix.lower() not in (".json", ".npz"):
-        came = f"got {show(save)}"
-        raise UsageError("--save", expected="a name that ends in .json or .npz", came=came, do="choose one of these")
-    taken = {Path(Source.parse(name).path).resolve() for name in read if name is not None}
-    for option, name in outputs.items():
+        raise UsageError("--save", expected="a name ending in .json or .npz", got=show(save), hint="use map.json")
+    used = {Path(Source.parse(name).path).resolve() for name in inputs_read if name is not None}
+    for output, name in outputs.items():
         if name is None or name == "-":
             continue
-        if Path(name).resolve() in taken:
-            came = f"{show(name)} is read, or written by another option"
-            raise UsageError(option, expected="a file of its own", came=came, do="choose another name")
-        if not Path(name).resolve().parent.is_dir():
-            do = "nothing was written; make the folder or choose another path"
-            raise WriteError(str(name), expected="a folder to write to", came="there is none", do=do)
-        taken.add(Path(name).resolve())
+        path = Path(name).resolve()
+        if path in used:
+            got = f"{show(name)}, which is read or written by another option"
+            raise UsageError(output, expected="a file of its own", got=got, hint="choose another name")
+        if not path.parent.is_dir():
+            hint = f"nothing was written; run `mkdir -p {path.parent}` or choose another folder"
+            raise WriteError(str(name), expected="an existing folder", got="none", hint=hint)
+        used.add(path)
 
 
-def _read(fit: str | None, apply: str | None, columns: Any, strict: bool, quiet: bool) -> list[Any]:
-    """The predictions of --fit and --apply, None for what is not given."""
-    from calibrant.predictions.files.stream import Stream
-
-    read: list[Any] = []
-    for name in (fit, apply):
-        item = None if name is None else inputs.read_all([name], columns, strict=strict, quiet=quiet)[0]
-        read.append(item.read() if isinstance(item, Stream) else item)
-    return read
-
-
-def _recalibrated(given: list[Any], method: str | None, map_path: str | None, choosing: Any, how: Any) -> Any:
-    from calibrant.evaluation.recalibrate import apply_fitted, recalibrate
-    from calibrant.recalibration.storing import load
-
-    fit, apply = given
-    if map_path is not None:
-        return apply_fitted(load(map_path), apply, **how)
-    return recalibrate(fit, apply, method or "temperature", **choosing | {"folds": choosing["folds"] or 5}, **how)
-
-
-def _write(done: Any, given: Any, output: str | None, save: str | None) -> None:
-    """Predictions and map; where probabilities were read, probabilities are written."""
-    from calibrant.predictions.files.writing import write
-
-    if output is not None:
-        keeps = getattr(given, "kind", "") == "probs" and done.predictions.task == "classification"
-        write(done.predictions.as_probs() if keeps else done.predictions, output)
-    if save is not None:
-        done.recalibrator.save(save)
-
-
-def _list() -> str:
-    """Every method with what it is for and what it promises, then the options that methods have."""
+def methods_table() -> str:
+    """Tabulate the methods, and list their options below."""
     import textwrap
 
-    from calibrant.cli.terminal import width_of
-    from calibrant.evaluation.rendering import Table, text
-    from calibrant.recalibration.methods import METHODS, method_class
+    from calibrant.cli.output import width_of
+    from calibrant.recalibration.lookup import METHODS, method_class
+    from calibrant.render.table import Table, text
 
     rows, lines, width = [], [], width_of()
     for name in METHODS:
-        found = method_class(name)
-        of = "both" if len(found.tasks) == 3 else "numbers" if "regression" in found.tasks else "classes"
-        rows.append((name, found.title, of, "kept" if found.promises_accuracy else ""))
-        known = [item for item in found.options_known() if item.name != "members"]
-        said = "; ".join(f"{item.name}={item.default} ({item.help}: {item.allowed()})" for item in known)
-        lines += textwrap.wrap(f"{name}: {said}", width, subsequent_indent="  ") if known else []
-    table = Table("", ("method", "what it is", "of", "accuracy"), tuple(rows), left=4)
-    every = "all: members=average (of several members their average, or each: average or each)"
+        cls = method_class(name)
+        task = "both" if len(cls.tasks) == 3 else "regression" if "regression" in cls.tasks else "classification"
+        rows.append((name, cls.title, task, "preserved" if cls.promises_accuracy else ""))
+        known = [item for item in cls.declared_options() if item.name != "members"]
+        described = "; ".join(f"{item.name}={item.default} ({item.help}: {item.allowed()})" for item in known)
+        lines += textwrap.wrap(f"{name}: {described}", width, subsequent_indent="  ") if known else []
+    table = Table("", ("method", "title", "task", "accuracy"), tuple(rows), left=4, names=1)
+    every = "all: members=average (recalibrate the average of the members, or each: average or each)"
     return "\n".join([text(table, width), "", "Options, as in 'ets(loss=brier)':", every, *lines])

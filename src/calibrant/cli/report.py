@@ -1,116 +1,152 @@
-"""calibrant report: one page from stored evaluations, or from predictions that are judged first."""
+"""calibrant report: an HTML report of stored evaluations, or of predictions that are evaluated first."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from calibrant.cli import inputs
+from calibrant.cli import inputs, options
+from calibrant.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.result import Evaluation
+    from calibrant.pipeline.evaluate import EvaluateOptions
+    from calibrant.predictions import InMemory
+    from calibrant.predictions.base import Note
+    from calibrant.predictions.files.stream import Stream
+    from calibrant.results.evaluation import Evaluation
 
+EXAMPLES = """\
+calibrant report predictions.npz
+calibrant report old=old.npz new=new.npz --output comparison.html
+calibrant report results/ --figures figures/
+"""
+MAX_BYTES_COMPARED = 1 << 32
+"""Inputs above this size are not compared, because a comparison needs them in memory."""
 Given = Annotated[
     list[str],
-    typer.Argument(
-        help="Evaluations that --json wrote, folders of them, or predictions (NAME=FILE), which are judged first.",
-        metavar="FILE_OR_FOLDER",
+    argument(
+        "Evaluations written with --json, folders of them, or predictions (FILE or NAME=FILE) to evaluate first.",
+        "FILE_OR_FOLDER",
     ),
 ]
-Out = Annotated[str, typer.Option("--output", "-o", help="The page.", metavar="OUT.html")]
+Out = Annotated[str, option("--output -o", "Write the report to this file.", "OUT.html", panel=options.OUTPUT)]
 Figures = Annotated[
-    str | None, typer.Option("--figures", help="Write every chart as SVG, PNG, PDF and CSV too.", metavar="DIR")
+    str | None, option("--figures", "Write every chart to this folder too.", "DIR", panel=options.OUTPUT)
 ]
-Forms = Annotated[str, typer.Option("--forms", help="With --figures: which of svg,png,pdf,csv.")]
-NoRows = Annotated[bool, typer.Option("--no-rows", help="Leave single rows out: no ids, columns or classes of them.")]
-Title = Annotated[str | None, typer.Option("--title", help="The title of the page.")]
+Formats = Annotated[str, option("--forms", "With --figures: the file formats.", "FORMATS", panel=options.OUTPUT)]
+NoRows = Annotated[
+    bool, option("--no-rows", "Leave out single rows, with their ids and columns.", panel=options.OUTPUT)
+]
+Title = Annotated[str | None, option("--title", "Title of the report.", "TEXT", panel=options.OUTPUT)]
 
 
-@inputs.with_columns(inputs.CLASSES | inputs.NUMBERS)
+@options.with_columns(options.CLASSIFICATION | options.REGRESSION)
 def command(
     *,
     given: Given,
+    by: options.By = None,
+    level: options.Level = 0.95,
+    resamples: options.Resamples = 1000,
+    units: options.Units = None,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    columns: options.Columns,
     output: Out = "report.html",
-    figures: Figures = None,
-    forms: Forms = "svg,png,pdf,csv",
-    no_rows: NoRows = False,
     title: Title = None,
-    by: inputs.By = None,
-    units: inputs.Units = None,
-    level: inputs.Level = 0.95,
-    resamples: inputs.Resamples = 1000,
-    seed: inputs.Seed = 0,
-    threads: inputs.Threads = None,
-    columns: inputs.Columns,
-    quiet: inputs.Quiet = False,
+    figures: Figures = None,
+    forms: Formats = "svg,png,pdf,csv",
+    no_rows: NoRows = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Make a page that people want to look at: what was found, in words, charts and tables, in one file."""
-    from calibrant.cli.output import check_outputs, emit
-    from calibrant.cli.terminal import progress_bar
-    from calibrant.evaluation.assessing import assess
+    """Write a self-contained HTML report.
+
+    Shows verdicts, tables and interactive charts in one file that needs no network. Predictions are evaluated,
+    checked, and compared if there are several.
+    """
+    from calibrant.cli.output import check_outputs, emit, progress_bar
+    from calibrant.errors import WriteError
+    from calibrant.gates.api import load_evaluation
+    from calibrant.pipeline.evaluate import EvaluateOptions
     from calibrant.reporting.figures import FORMS, check_forms
     from calibrant.reporting.report import report
 
     check_outputs(html=output)
-    _check_place(output)
+    folder = Path(output).absolute().parent
+    if not folder.is_dir():
+        hint = f"run `mkdir -p {folder}` or choose another file with -o"
+        raise WriteError(output, expected="an existing folder", got="none", hint=hint)
     chosen = check_forms(form.strip() for form in forms.split(",") if form.strip()) if figures else FORMS
-    stored, files = _sorted_out(given)
-    found = [_loaded(path) for path in stored]
+    stored: list[Path] = []
+    files: list[str] = []
+    for text in given:
+        path = Path(text)
+        inside = sorted(path.glob("*.json")) if path.is_dir() else []
+        if inside or path.suffix.lower() == ".json":
+            stored += inside or [path]
+        else:
+            files.append(text)
+    evaluations = [load_evaluation(path) for path in stored]
     if files:
-        predictions = [_read(file, columns) for file in files]
+        predictions = []
+        for text in files:
+            _, name, file = inputs.split_name(text)
+            (item,) = inputs.read_all([file], columns, strict=False)
+            predictions.append(item.named(name) if name else item)
         with progress_bar(quiet) as progress:
-            found += assess(
-                predictions, by=by or (), units=units, level=level, resamples=resamples, seed=seed, threads=threads,
+            how = EvaluateOptions(
+                by=by or (), units=units, level=level, resamples=resamples, seed=seed, threads=threads,
                 progress=progress,
             )  # fmt: skip
+            evaluations += assess(predictions, how)
     with progress_bar(quiet) as progress:
         written = report(
-            found, output, title=title, figures=figures, forms=chosen, rows=not no_rows, progress=progress
+            evaluations, output, title=title, figures=figures, forms=chosen, rows=not no_rows, progress=progress
         )  # fmt: skip
     if not quiet:
-        emit("\n".join(["written: " + str(written)] + ([f"written: {figures}"] if figures else [])))
+        emit("\n".join(f"written: {path}" for path in (written, figures) if path))
 
 
-def _check_place(output: str) -> None:
-    """Refuse before anything is computed where the page could not be written."""
-    from pathlib import Path
+def assess(predictions: list[InMemory | Stream], how: EvaluateOptions) -> list[Evaluation]:
+    """Evaluate and check predictions, and compare them if there are several, which must be of the same rows.
 
-    from calibrant.errors import WriteError
+    Shift is summarised if all inputs have the columns shift and severity. A check or comparison that is impossible is
+    left out, and a note of the evaluation says why.
+    """
+    from calibrant.checks.api import check
+    from calibrant.comparison.api import compare
+    from calibrant.errors import CalibrantError, UsageError
+    from calibrant.pipeline.evaluate import inputs_of, run_evaluation
+    from calibrant.predictions.base import Note
+    from calibrant.predictions.files.stream import Stream
+    from calibrant.registry.lookup import REPORT
+    from calibrant.results.shift import COLUMNS
 
-    if not Path(output).absolute().parent.is_dir():
-        came = "there is none of that name"
-        raise WriteError(output, expected="a folder that exists", came=came, do="make it, or choose another with -o")
+    items = inputs_of(predictions, "report")
+    shift = all(set(COLUMNS) <= set(item.example.columns) for item in items)
+    settings: dict[str, Any] = {"seed": how.seed, "threads": how.threads, "progress": how.progress}
+    main = run_evaluation(items, REPORT, replace(how, shift=shift))
+    out: list[Evaluation] = []
+    notes: list[Note] = []
 
+    def attempt(run: Callable[[], Evaluation], code: str, name: str) -> None:
+        try:
+            out.append(run())
+        except CalibrantError as error:
+            notes.append(Note(code, f"{name}: {code.replace('-', ' ')}: {error}"))
 
-def _read(argument: str, columns: inputs.Columns) -> Any:
-    """The predictions that NAME=FILE names."""
-    from calibrant.cli.compare import parts_of
+    def compare_in_memory() -> Evaluation:
+        size = sum(item.nbytes for item in items if isinstance(item, Stream))
+        if size > MAX_BYTES_COMPARED:
+            expected = f"inputs of at most {MAX_BYTES_COMPARED >> 30} GiB"
+            hint = "run `calibrant compare --json comparison.json` on a larger machine and add that file"
+            raise UsageError("compare", expected=expected, got=f"{size / 2**30:.1f} GiB", hint=hint)
+        models = {item.name: item.read() if isinstance(item, Stream) else item for item in items}
+        return compare(models, units=how.units, level=how.level, resamples=2 * how.resamples, shift=shift, **settings)
 
-    _, name, file = parts_of(argument)
-    (item,) = inputs.read_all([file], columns, strict=False)
-    return item.named(name) if name else item
-
-
-def _loaded(path: Any) -> Evaluation:
-    from calibrant.evaluation.gates import load_evaluation
-
-    return load_evaluation(path)
-
-
-def _sorted_out(given: list[str]) -> tuple[list[Any], list[str]]:
-    """Stored evaluations, those of a folder in the order of their names, and what is taken for predictions."""
-    from pathlib import Path
-
-    stored: list[Any] = []
-    predictions: list[str] = []
-    for argument in given:
-        path = Path(argument)
-        inside = sorted(path.glob("*.json")) if path.is_dir() else []
-        if inside:
-            stored += inside
-        elif path.suffix.lower() == ".json":
-            stored.append(path)
-        else:
-            predictions.append(argument)
-    return stored, predictions
+    for item in items:
+        attempt(lambda item=item: check(item, shift=shift, **settings), "not-checked", item.name)  # type: ignore[misc]
+    if len(items) > 1:
+        attempt(compare_in_memory, "not-compared", "these inputs")
+    return [replace(main, warnings=(*main.warnings, *notes)), *out]

@@ -1,31 +1,27 @@
-"""calibrant reproduce: the tables of papers, made anew and set beside the printed ones."""
+"""calibrant reproduce: tables of papers, reproduced next to the published numbers."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from calibrant.cli import inputs
+from calibrant.cli import options
+from calibrant.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from calibrant.bench.recipes import Reproduction
-    from calibrant.evaluation.printing import Line
+    from calibrant.bench.papers import Reproduction
+    from calibrant.render.terminal import Line
 
+EXAMPLES = """\
+calibrant reproduce
+calibrant reproduce gopal table1 --quick
+"""
 DEVICES = ("auto", "cpu", "cuda")
-Paper = Annotated[str | None, typer.Argument(help="A paper; without one, papers are listed.", metavar="PAPER")]
-Table = Annotated[str | None, typer.Argument(help="One of its tables; without one, they are listed.", metavar="TABLE")]
-Out = Annotated[
-    str | None,
-    typer.Option("--out", "-o", help="Folder for all of it; what is finished there is not done again."),
-]
-Seeds = Annotated[int, typer.Option("--seeds", help="How often data are drawn and models trained.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Fewer networks, rows and epochs: about a minute.")]
-Device = Annotated[str, typer.Option("--device", help="Where to train: auto, cpu or cuda.", metavar="DEVICE")]
-JsonPath = Annotated[
-    str | None, typer.Option("--json", help="Write the table as JSON too; '-' prints it.", metavar="OUT|-")
-]
+Paper = Annotated[str | None, argument("Paper; without it, list all.", "PAPER")]
+Table = Annotated[str | None, argument("Table; without it, list those of the paper.", "TABLE")]
+Out = Annotated[str | None, option("--out -o", "Write results to this folder; finished runs are reused.", "FOLDER")]
+Seeds = Annotated[int, option("--seeds", "Number of seeds for data and training.", "N")]
+Quick = Annotated[bool, option("--quick", "Use fewer networks, rows and epochs; takes about a minute.")]
+Device = Annotated[str, option("--device", "Train on auto, cpu or cuda.", "DEVICE")]
 
 
 def command(
@@ -35,75 +31,54 @@ def command(
     seeds: Seeds = 3,
     quick: Quick = False,
     device: Device = "auto",
-    json_path: JsonPath = None,
-    quiet: inputs.Quiet = False,
+    json_path: options.JsonPath = None,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Make a table of a paper anew: train, predict, check, and set the numbers beside the printed ones.
+    """Reproduce a table of a paper.
 
-    A run that was stopped goes on where it was: give the same folder.
+    Trains, predicts and evaluates, and shows the numbers next to the published ones. To resume an interrupted run, pass
+    the same folder.
     """
-    from calibrant.bench.recipes import recipe
-    from calibrant.cli.output import check_outputs, emit
-    from calibrant.cli.terminal import painted, progress_bar, shows_colours, width_of
+    from calibrant.bench.papers import PAPERS, recipe, recipes
+    from calibrant.cli.output import check_outputs, emit, paint, progress_bar, shows_colours, width_of, write_json
+    from calibrant.errors import UsageError, did_you_mean, show
+    from calibrant.render.table import wrap
 
     if paper is None or table is None:
-        listed = _listed(paper, width_of())
+        lines: list[str] = []
+        for one in recipes(paper):
+            title = wrap(f"{one.paper}: {PAPERS[one.paper]}", width_of())
+            lines += title if title[0] not in lines else []
+            lines += [f"  {line}" for line in wrap(f"{one.table}: {one.content}", width_of() - 2)]
         if not quiet:
-            emit(listed)
+            emit("\n".join([*lines, "", "Run `calibrant reproduce PAPER TABLE`; --quick takes about a minute."]))
         return
     chosen = recipe(paper, table)
-    _check_device(device)
+    if device.partition(":")[0] not in DEVICES:
+        hint = did_you_mean(device, DEVICES)
+        raise UsageError("--device", expected=", ".join(DEVICES), got=show(device), hint=hint)
     check_outputs(json=json_path)
     with progress_bar(quiet) as progress:
-        found = chosen.run(out, seeds=seeds, quick=quick, device=device, progress=progress)
-    if json_path and json_path != "-":
-        _write(found, Path(json_path))
-    if json_path == "-":
-        emit(found.dumps())
-    elif not quiet:
-        emit(painted(_told(found, width_of()), shows_colours()))
+        reproduction = chosen.run(out, seeds=seeds, quick=quick, device=device, progress=progress)
+    text = paint(result_lines(reproduction, width_of()), shows_colours())
+    write_json(reproduction.dumps(), json_path, text, quiet)
 
 
-def _listed(paper: str | None, width: int) -> str:
-    """Papers and their tables, and how they are asked for."""
-    from calibrant.bench.recipes import PAPERS, recipes
-    from calibrant.evaluation.rendering import wrap
+def result_lines(reproduction: Reproduction, width: int) -> list[Line]:
+    """The tables, each claim of the paper with whether it is reproduced, and the files."""
+    from calibrant.render.table import text, wrap
+    from calibrant.render.terminal import MARKS
 
-    lines: list[str] = []
-    for one in recipes(paper):
-        title = wrap(f"{one.paper}: {PAPERS[one.paper]}", width)
-        lines += title if title[0] not in lines else []
-        lines += [f"  {line}" for line in wrap(f"{one.table}: {one.says}", width - 2)]
-    return "\n".join([*lines, "", "calibrant reproduce PAPER TABLE makes one; with --quick in about a minute."])
-
-
-def _check_device(device: str) -> None:
-    from calibrant.errors import UsageError, did_you_mean, show
-
-    if device.partition(":")[0] not in DEVICES:
-        do = did_you_mean(device, DEVICES)
-        raise UsageError("--device", expected=", ".join(DEVICES), came=f"got {show(device)}", do=do)
-
-
-def _write(found: Reproduction, path: Path) -> None:
-    from calibrant.predictions.files.writing import atomic_write
-
-    with atomic_write(path) as stream:
-        stream.write((found.dumps() + "\n").encode())
-
-
-def _told(found: Reproduction, width: int) -> list[Line]:
-    """The title, the tables, what the paper says and whether it was found, and what was written."""
-    from calibrant.evaluation.printing import MARKS
-    from calibrant.evaluation.rendering import text, wrap
-
-    out: list[Line] = [((line, "bold"),) for line in wrap(found.title, width, "")]
-    for table in found.tables():
+    out: list[Line] = [((line, "bold"),) for line in wrap(reproduction.title, width, "")]
+    for table in reproduction.tables():
         out += [(), *(((line, ""),) for line in text(table, width).splitlines())]
-    out += [(), (("What the paper says of it", "bold"),)]
-    for one in found.statements:
-        tone = "good" if one.holds else "warn" if any(one.found) else "bad"
-        out += [((line, tone),) for line in wrap(f"{MARKS[tone]} {one.said}: {one.told}", width)]
-    out += [(), *(((line, "dim"),) for note in found.notes for line in wrap(f"note: {note}", width)), ()]
-    out += [((f"written: {file}", ""),) for file in found.files]
-    return out + ([((f"no figures and no page: {found.lacks}", ""),)] if found.lacks else [])
+    out += [(), (("Claims of the paper", "bold"),)]
+    for claim in reproduction.statements:
+        tone = "good" if claim.holds else "warn" if any(claim.reproduced) else "bad"
+        out += [((line, tone),) for line in wrap(f"{MARKS[tone]} {claim.claim}: {claim.outcome}", width)]
+    notes = [line for note in reproduction.notes for line in wrap(f"note: {note}", width)]
+    out += [(), *(((line, "dim"),) for line in notes), ()]
+    out += [((f"written: {file}", ""),) for file in reproduction.files]
+    if reproduction.missing_package:
+        out.append(((f"no figures and no report: {reproduction.missing_package}", ""),))
+    return out

@@ -1,4 +1,4 @@
-"""Where the program begins: nothing is loaded before an interrupt is waited for."""
+"""The entry point: an interrupt while the program loads is reported like any other."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 def run() -> None:
     """Load the program and run it."""
     try:
-        from calibrant.cli.main import run as started
+        from calibrant.cli.main import run as run_program
 
-        started()
+        run_program()
     except KeyboardInterrupt:
         sys.stderr.write("calibrant: interrupted\n")
         sys.exit(130)

@@ -1,1 +1,8 @@
-"""Comparing models: calibrated likelihood, deep-ensemble equivalents, paired tests and the pitfalls of comparing."""
+"""Model comparison: `compare`, and the functions and records behind it.
+
+Names are imported when they are first used (PEP 562), so that importing one module of this package imports no other.
+"""
+
+from calibrant.lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

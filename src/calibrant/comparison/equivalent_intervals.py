@@ -1,13 +1,12 @@
-"""Intervals of deep-ensemble equivalents: rows are resampled, and so is what a choice of members adds to all rows.
+"""Intervals of deep-ensemble equivalents: rows are resampled, and the effect of members is added as noise.
 
-A row's calibrated log-likelihood (CLL) varies with the row, with the members, and with both together. Replicates weigh
-rows, or units, by independent exponential numbers (the Bayesian bootstrap, Rubin 1981), the same ones for the model
-and for the pool; this covers rows, and what single rows make of these members. Temperatures stay as they were: at its
-optimum the mean does not change with the temperature to first order, so that fitting again would change little. What
-members do to all rows at once is added as noise. Its variance for k members is a/k, and a is the variance that is seen
-between sets of members less the part that single rows explain (two-way random effects), or 0. Of a pool of K members
-and D draws: a/K + (a/k − a/K)/D for the mean curve at k, for all k together, normal. Of a model: Student's t with as
-many degrees as the jackknife over its members has.
+The calibrated log-likelihood (CLL) of a row varies with the row, with the members, and with their interaction.
+Replicates weight rows, or units, by independent exponential numbers (the Bayesian bootstrap, Rubin 1981), the same ones
+for the model and for the pool; this covers rows and the interaction. Temperatures are not refitted: at its optimum the
+mean does not change with the temperature to first order. The main effect of members is added as noise. Its variance for
+k members is a/k, where a is the observed variance between sets of members minus the part explained by single rows
+(two-way random effects), or 0. For a pool of K members and D draws: a/K + (a/k − a/K)/D for the mean curve at k,
+normal, for all k together. For a model: Student's t with the degrees of freedom of the jackknife over its members.
 """
 
 from __future__ import annotations
@@ -16,35 +15,33 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibrant.comparison.calibrated import calibrated
-from calibrant.comparison.curves import CurveRows
-from calibrant.comparison.splits import Splits
+from calibrant.comparison.cross_validation import CurveRows, calibrated
+from calibrant.comparison.split_temperatures import Splits
 from calibrant.kernels.jit import over_rows
 from calibrant.kernels.philox import uniforms
 from calibrant.kernels.resampling import EQUIVALENTS
 from calibrant.predictions import Classification, Judged
-from calibrant.recalibration.class_rows import as_classes
+from calibrant.recalibration.class_rows import as_classification
 
 BLOCK = 16
-"""Replicates that are made together."""
+"""Replicates that are computed together."""
 GROUPS = 10
-"""Parts that the members of a model are left out in."""
+"""The largest number of groups in which the jackknife omits members."""
 FEWEST = 4
-"""Members from which their variance is told by themselves."""
+"""The smallest number of members from which their variance is estimated."""
 
 
 def crossed(curves: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Where the running maximum of each curve (…, K) first reaches its level; −inf before 1 and inf after K."""
+    """The point at which the running maximum of each curve (…, K) reaches its level; −inf before 1, inf after K."""
     best = np.maximum.accumulate(curves, axis=-1)
     reached = best >= levels[..., None]
-    place = reached.argmax(axis=-1)
-    ends = [np.take_along_axis(best, np.maximum(at, 0)[..., None], -1)[..., 0] for at in (place - 1, place)]
+    first = reached.argmax(axis=-1)
+    ends = [np.take_along_axis(best, np.maximum(at, 0)[..., None], -1)[..., 0] for at in (first - 1, first)]
     with np.errstate(invalid="ignore", divide="ignore"):
         part = np.where(np.isfinite(ends[0]), (levels - ends[0]) / (ends[1] - ends[0]), 1.0)
-    found = place + part
-    found = np.where(place == 0, np.where(best[..., 0] == levels, 1.0, -np.inf), found)
-    found = np.where(reached.any(axis=-1), found, np.inf)
-    return np.where(np.isnan(levels), np.nan, found)
+    k = np.where(first == 0, np.where(best[..., 0] == levels, 1.0, -np.inf), first + part)
+    k = np.where(reached.any(axis=-1), k, np.inf)
+    return np.where(np.isnan(levels), np.nan, k)
 
 
 def replicates(
@@ -60,10 +57,10 @@ def replicates(
     seed: int = 0,
     threads: int | None = None,
 ) -> np.ndarray:
-    """Where (B, J) the pool's curve crosses the CLL of each model, in each replicate.
+    """The k (B, J) at which the pool's curve crosses the CLL of each model, in each replicate.
 
-    pool: (K, N) CLL of rows; models: (J, N); pool_std (K,), model_std (J,): what members add to all rows, with so many
-    degrees (J,) of freedom; shares (N,) of rows.
+    pool: (K, N) CLL of rows; models: (J, N); pool_std (K,), model_std (J,): standard deviation of the main effect of
+    members, with degrees (J,) of freedom; shares (N,): normalised weights of rows.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -88,11 +85,11 @@ def replicates(
     return out
 
 
-def central(found: np.ndarray, level: float) -> tuple[float, float]:
-    """Both ends of the central share of replicates (B,), each one of them; NaN where some are not known."""
-    if np.isnan(found).any():
+def central(replicated: np.ndarray, level: float) -> tuple[float, float]:
+    """The ends of the central interval of replicates (B,), each one of them; NaN if some are NaN."""
+    if np.isnan(replicated).any():
         return np.nan, np.nan
-    ranked, last = np.sort(found), len(found) - 1
+    ranked, last = np.sort(replicated), len(replicated) - 1
     low = int(np.floor((0.5 - level / 2) * last))
     return float(ranked[low]), float(ranked[last - low])
 
@@ -105,26 +102,25 @@ def _by_unit(rows: np.ndarray, units: np.ndarray | None) -> np.ndarray:
     return np.stack([np.bincount(units, row, count) for row in rows])
 
 
-# ------------------------------------------------------------------------------------ variance by members
 def pool_variance(rows: CurveRows) -> np.ndarray:
-    """(K,) the a of a pool: of k members out of K draws differ by a (1/k − 1/K), and by what single rows add.
+    """(K,) the a of a pool: the variance between draws of k of K members is a (1/k − 1/K) plus the interaction.
 
-    The mean over j = k/2 … 2k as far as j ≤ K/2, for where draws share most of their members they say little; of larger
-    k that of K/2. 0 of one draw or one member. Rows that depend make it larger than it is, for the part of single rows
-    is counted as if they did not.
+    The mean over j = k/2 … 2k with j ≤ K/2, because draws that share most of their members carry little information;
+    for larger k, that of K/2. 0 for one draw or one member. Dependent rows without units bias it upwards, because the
+    interaction is computed as if rows were independent.
     """
     draws, most = rows.values.shape
     if draws < 2 or most < 2 or not np.isfinite(rows.values).all():
         return np.zeros(most)
     half = np.arange(1, most // 2 + 1)
-    seen = (rows.values.var(axis=0, ddof=1) - rows.interaction)[: len(half)] / (1.0 / half - 1.0 / most)
-    near = [slice((k - 1) // 2, min(2 * k, len(half))) for k in half]
-    found = [max(float(np.average(seen[at], weights=1.0 / half[at])), 0.0) for at in near]
-    return np.array(found + [found[-1]] * (most - len(half)))
+    by_k = (rows.values.var(axis=0, ddof=1) - rows.interaction)[: len(half)] / (1.0 / half - 1.0 / most)
+    windows = [slice((k - 1) // 2, min(2 * k, len(half))) for k in half]
+    smooth = [max(float(np.average(by_k[at], weights=1.0 / half[at])), 0.0) for at in windows]
+    return np.array(smooth + [smooth[-1]] * (most - len(half)))
 
 
 def pool_std(rows: CurveRows) -> np.ndarray:
-    """(K,) standard deviation of the pool's mean curve by the choice of its members, as far as it moves all rows."""
+    """(K,) standard deviation of the pool's mean curve due to the main effect of its members."""
     draws, most = rows.values.shape
     k = np.arange(1, most + 1)
     return np.sqrt(pool_variance(rows) * (1.0 / most + (1.0 / k - 1.0 / most) / draws))
@@ -139,10 +135,10 @@ def member_std(
     units: np.ndarray | None = None,
     threads: int | None = None,
 ) -> tuple[float, int]:
-    """Standard deviation of a model's CLL by the choice of its members, as far as it moves all rows; its degrees.
+    """Standard deviation of a model's CLL due to the main effect of its members, and its degrees of freedom.
 
-    By the jackknife that leaves out one of ten groups of members in turn, or one member (Busing et al. 1999); of at
-    least four members. rows: (N,) CLL of all members.
+    The delete-group jackknife over up to ten groups of members (Busing et al. 1999), for at least four members. rows:
+    (N,) CLL of all members.
     """
     members = predictions.members
     groups = np.array_split(np.arange(members), min(GROUPS, members))
@@ -150,18 +146,19 @@ def member_std(
     without = [calibrated(part, splits, threads).log_likelihood for part in _left_out(predictions, groups)]
     pseudo = ratio[:, None] * rows - (ratio - 1.0)[:, None] * np.stack(without)
     with np.errstate(invalid="ignore"):
-        apart = np.where(shares > 0.0, shares * (pseudo - pseudo.mean(axis=0)), 0.0)
-    main = apart.sum(axis=1)
-    seen = np.mean(main**2 / (ratio - 1.0))
-    of_rows = _by_unit(apart - shares * main[:, None], units)
-    single = np.mean((of_rows**2).sum(axis=1) / (ratio - 1.0))
-    return (float(np.sqrt(max(seen - single, 0.0))) if np.isfinite(seen) else 0.0), len(groups) - 1
+        deviation = np.where(shares > 0.0, shares * (pseudo - pseudo.mean(axis=0)), 0.0)
+    main = deviation.sum(axis=1)
+    total = np.mean(main**2 / (ratio - 1.0))
+    interaction = _by_unit(deviation - shares * main[:, None], units)
+    single = np.mean((interaction**2).sum(axis=1) / (ratio - 1.0))
+    return (float(np.sqrt(max(total - single, 0.0))) if np.isfinite(total) else 0.0), len(groups) - 1
 
 
 def _left_out(predictions: Classification | Judged, groups: list[np.ndarray]) -> list[Classification]:
-    """The average of all members but those of one group, for each group; every member is looked at once."""
-    whole = as_classes(predictions)
-    sums = np.stack([_of(whole, group).as_probs().scores.sum(axis=0) for group in groups])
+    """The average of all members except those of one group, for each group; every member is read once."""
+    whole = as_classification(predictions)
+    parts = (replace(whole, scores=whole.scores[group], member_names=None) for group in groups)
+    sums = np.stack([part.as_probs().scores.sum(axis=0) for part in parts])
     out = []
     for g, group in enumerate(groups):
         mean = np.delete(sums, g, axis=0).sum(axis=0) / (whole.members - len(group))
@@ -170,7 +167,3 @@ def _left_out(predictions: Classification | Judged, groups: list[np.ndarray]) ->
         kind = "probs" if whole.kind == "probs" else "log_probs"
         out.append(replace(whole, kind=kind, scores=scores[None], member_names=None))
     return out
-
-
-def _of(predictions: Classification, chosen: np.ndarray) -> Classification:
-    return replace(predictions, scores=predictions.scores[chosen], member_names=None)

@@ -1,1 +1,1 @@
-"""Data sets: read from a folder that the user has (`CALIBRANT_DATA`), never fetched and never shipped."""
+"""Data sets, read from a local folder (`CALIBRANT_DATA`); nothing is downloaded."""

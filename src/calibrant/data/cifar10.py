@@ -15,9 +15,7 @@ PARTS = {"train": [f"cifar10_train_{k}.npz" for k in range(1, 6)], "test": ["cif
 def cifar10(part: str = "train", folder: str | Path | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Images and labels of the part "train" or "test"."""
     if part not in PARTS:
-        raise UsageError(
-            "part", expected="'train' or 'test'", came=f"got {show(part)}", do=did_you_mean(str(part), PARTS)
-        )
+        raise UsageError("part", expected="'train' or 'test'", got=show(part), hint=did_you_mean(str(part), PARTS))
     base = data_folder(folder) / "cifar10"
     stored = [read_arrays(base / name) for name in PARTS[part]]
     images = np.concatenate([each["images"] for each in stored]).transpose(0, 3, 1, 2)

@@ -1,4 +1,4 @@
-"""Where data lie: in the folder that `CALIBRANT_DATA` names."""
+"""The folder of data sets, set by the environment variable `CALIBRANT_DATA`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from calibrant.errors import FileError
 VARIABLE = "CALIBRANT_DATA"
 
 
-def data_folder(given: str | Path | None = None) -> Path:
-    """The folder that is given, or that CALIBRANT_DATA names."""
-    named = given if given is not None else os.environ.get(VARIABLE)
-    if not named or not Path(named).is_dir():
+def data_folder(folder: str | Path | None = None) -> Path:
+    """`folder`, or by default the value of CALIBRANT_DATA."""
+    path = folder if folder is not None else os.environ.get(VARIABLE)
+    if not path or not Path(path).is_dir():
         raise FileError(
             "data",
-            expected=f"a folder of data sets, in the variable {VARIABLE}",
-            came=f"{named} is no folder" if named else "the variable is not set",
-            do=f"export {VARIABLE}=FOLDER",
+            expected=f"a folder of data sets in the environment variable {VARIABLE}",
+            got=f"{path}, which is not a folder" if path else "no value",
+            hint=f"export {VARIABLE}=FOLDER",
         )
-    return Path(named)
+    return Path(path)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -32,6 +32,5 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as stored:
             return dict(stored)
     except (OSError, ValueError, BadZipFile, KeyError) as error:
-        raise FileError(
-            str(path), expected="a data set as .npz", came=type(error).__name__, do="copy it again, or name its folder"
-        ) from error
+        hint = f"copy it again, or export {VARIABLE}=FOLDER"
+        raise FileError(str(path), expected="a data set as .npz", got=type(error).__name__, hint=hint) from error

@@ -1,4 +1,4 @@
-"""Regression sets of the UCI repository, with the splits that Gal & Ghahramani (2016) used."""
+"""UCI regression data sets, with the splits of Gal & Ghahramani (2016)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calibrant.errors import UsageError, did_you_mean, show
 
 @dataclass(frozen=True)
 class Splits:
-    """Rows x (N, d) and y (N,), and for each split the numbers of its training and test rows."""
+    """Rows x (N, d) and y (N,), and the indices of training and test rows of each split."""
 
     name: str
     x: np.ndarray
@@ -23,13 +23,11 @@ class Splits:
 
 
 def uci(name: str, folder: str | Path | None = None) -> Splits:
-    """One of the sets by name."""
+    """Load a data set by name."""
     base = data_folder(folder) / "uci_regression"
     known = [path.stem for path in base.glob("*.npz")]
     if name not in known:
-        raise UsageError(
-            "data set", expected="a known regression set", came=f"got {show(name)}", do=did_you_mean(name, known)
-        )
+        raise UsageError("data set", expected="a known regression set", got=show(name), hint=did_you_mean(name, known))
     stored = read_arrays(base / f"{name}.npz")
     rows = [stored[key].astype(np.int64) for key in ("index_train", "index_test")]
     return Splits(name, stored["X"].astype(np.float32), stored["y"], *rows)

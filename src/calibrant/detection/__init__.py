@@ -1,1 +1,1 @@
-"""How well a score tells outside from inside, wrong from right and uncertain from certain: functions of sorted rows."""
+"""OOD detection, error detection and selective prediction: functions of sorted rows."""

@@ -3,9 +3,9 @@
 A row is certain at a threshold where its uncertainty is at most that, and uncertain above it. With e in [0, 1] the
 error of a row, 1 − e of its weight counts as accurate and e as inaccurate.
 
-Curves run over 21 thresholds u_min + t(u_max − u_min), t = 0, 0.05 … 1, the ends being those of rows that have weight.
-Where all uncertainties are equal every row is certain at each of them, and `avu_auc` is the accuracy; where their range
-is not finite the curves are undefined. Nothing is defined without rows that have weight.
+Curves have 21 thresholds u_min + t(u_max − u_min), t = 0, 0.05 … 1, with the range of the rows that have weight.
+If all uncertainties are equal, every row is certain at each threshold and `avu_auc` is the accuracy. If their range is
+not finite, the curves are undefined; without rows that have weight, everything is.
 
 Reference: Krishnan & Tickoo (2020), "Improving model calibration with accuracy versus uncertainty optimization".
 """
@@ -17,18 +17,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.detection.ordering import order_of, replicates_of
+from calibrant.detection.ordering import replicates_of
 from calibrant.kernels.loops import detection as loops
+from calibrant.kernels.ordering import order_of
 from calibrant.kernels.resampling import ACCURACY_UNCERTAINTY
 
 STEPS = 20
 LEVELS = np.arange(STEPS + 1) / STEPS
 SLACK = 1e-9
-"""In steps: a row that lies on a threshold is certain, whatever rounding made of shares such as 1 − 7/10."""
+"""Tolerance, in steps: a row on a threshold is certain despite rounding of shares such as 1 − 7/10."""
 
 
 class Cells(NamedTuple):
-    """Weight of accurate and inaccurate rows that are certain or uncertain, one number a threshold."""
+    """Weight of accurate and inaccurate rows that are certain or uncertain, per threshold."""
 
     accurate_certain: np.ndarray
     accurate_uncertain: np.ndarray
@@ -37,7 +38,7 @@ class Cells(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """Over the 21 thresholds; p(accurate | certain) and p(uncertain | inaccurate) are NaN where none are such."""
+    """Over the 21 thresholds; p(accurate | certain) and p(uncertain | inaccurate) are NaN where undefined."""
 
     level: np.ndarray
     threshold: np.ndarray
@@ -71,7 +72,7 @@ def cells_at(
 
 
 def default_threshold(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Half-way between the average uncertainty of accurate and of inaccurate rows; that of one where only it exists."""
+    """Midpoint of the mean uncertainties of accurate and of inaccurate rows; the mean of one if the other is empty."""
     rows = _sorted(uncertainty, error, weights)
     masses = np.array([rows.weight * (1.0 - rows.error), rows.weight * rows.error])
     means = _ratio((masses * rows.uncertainty).sum(1), masses.sum(1))
@@ -98,7 +99,7 @@ def avu_auc(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | No
 
 
 def avu_auc_rows(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """What each row gives to `avu_auc`, which is their weighted mean as long as u_min and u_max are fixed."""
+    """The contribution of each row to `avu_auc`, which is their weighted mean for fixed u_min and u_max."""
     low, high = _ends(_sorted(uncertainty, error, weights))
     return _agreement(np.asarray(error, np.float64), _certain(np.asarray(uncertainty, np.float64), low, high))
 
@@ -116,7 +117,7 @@ def avu_replicates(
 ) -> np.ndarray:
     """(replicates, 4): AvU, p(accurate | certain), p(uncertain | inaccurate) at a threshold, and the AvU area.
 
-    Poisson resampling of rows, or of units numbered from 0; threshold, u_min and u_max stay those that are given.
+    Poisson resampling of rows, or of units numbered from 0; threshold, u_min and u_max are not resampled.
     """
     rows = _sorted(uncertainty, error, weights, units)
     certain, wrong = (rows.uncertainty <= threshold).astype(np.float64), rows.error
@@ -181,11 +182,11 @@ def _certain(uncertainty: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def _agreement(wrong: np.ndarray, certain: np.ndarray) -> np.ndarray:
-    """How much of a row is accurate and certain, or inaccurate and uncertain."""
+    """The share of a row that is accurate and certain, or inaccurate and uncertain."""
     return (1.0 - wrong) * certain + wrong * (1.0 - certain)
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """part/whole; NaN where the whole is nothing."""
+    """part/whole; NaN where the whole is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(whole > 0.0, part / whole, np.nan)

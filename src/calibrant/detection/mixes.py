@@ -1,6 +1,6 @@
-"""Accuracy of the rows that a model is confident about, on mixes of inside and outside rows.
+"""Accuracy versus confidence on mixtures of in-distribution (inside) and OOD (outside) rows.
 
-A row from outside has no right answer: whatever is said of it counts as wrong.
+An OOD row has no correct class: every prediction for it counts as wrong.
 
 References: Lakshminarayanan, Pritzel & Blundell (2017), "Simple and scalable predictive uncertainty estimation using
 deep ensembles"; Ovadia et al. (2019), "Can you trust your model's uncertainty?", figure 4.
@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.detection.ordering import order_of, relative
+from calibrant.detection.ordering import relative
 from calibrant.errors import UsageError
+from calibrant.kernels.ordering import order_of
 
 
 class ConfidenceCurve(NamedTuple):
@@ -28,7 +29,7 @@ class ConfidenceCurve(NamedTuple):
 def accuracy_versus_confidence(
     confidence: np.ndarray, right: np.ndarray, thresholds: np.ndarray, weights: np.ndarray | None = None
 ) -> ConfidenceCurve:
-    """Accuracy over rows with confidence ≥ each threshold; `right` in [0, 1] is 0 for rows from outside."""
+    """Accuracy over rows with confidence ≥ each threshold; `right` in [0, 1] is 0 for OOD rows."""
     falling, right = -np.asarray(confidence, np.float64), np.asarray(right, np.float64)
     thresholds = np.asarray(thresholds, np.float64)
     order, _ = order_of(falling, right, weights)
@@ -51,10 +52,10 @@ def mixed_accuracy_versus_confidence(
     weights: np.ndarray | None = None,
     outside_weights: np.ndarray | None = None,
 ) -> ConfidenceCurve:
-    """The curve over inside rows (confidence, hit) and outside rows together.
+    """The curve over in-distribution rows (confidence, hit) and OOD rows together.
 
-    As many of each as there are (default), or outside rows reweighted to be `outside_share` of the whole mix; a side
-    that is to have a share but has no weight makes all of it undefined.
+    All rows of both (default), or reweighted so that OOD rows are `outside_share` of the mixture. The curve is
+    undefined if a side with a positive share has no weight.
     """
     inside = np.ones(len(confidence)) if weights is None else np.asarray(weights, np.float64)
     outside = np.ones(len(outside_confidence)) if outside_weights is None else np.asarray(outside_weights, np.float64)
@@ -63,18 +64,15 @@ def mixed_accuracy_versus_confidence(
             raise UsageError(
                 "outside_share",
                 expected="a share from 0 to 1",
-                came=f"got {outside_share}",
-                do="leave it out for all rows",
+                got=f"{outside_share}",
+                hint="leave it out for all rows",
             )
-        inside, outside = _mixed(inside, outside, outside_share)
+        totals = float(np.sort(inside).sum()), float(np.sort(outside).sum())  # sorted: independent of the row order
+        if (outside_share < 1.0 and not totals[0] > 0.0) or (outside_share > 0.0 and not totals[1] > 0.0):
+            inside, outside = np.zeros(len(inside)), np.zeros(len(outside))
+        else:
+            inside = inside * ((1.0 - outside_share) / (totals[0] or 1.0))
+            outside = outside * (outside_share / (totals[1] or 1.0))
     right = np.append(np.asarray(hit, np.float64), np.zeros(len(outside)))
     joined = np.append(confidence, outside_confidence)
     return accuracy_versus_confidence(joined, right, thresholds, np.append(inside, outside))
-
-
-def _mixed(inside: np.ndarray, outside: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of both sides that sum to 1 − share and share; none at all where that cannot be."""
-    totals = float(np.sort(inside).sum()), float(np.sort(outside).sum())  # the order of rows changes no bit
-    if (share < 1.0 and not totals[0] > 0.0) or (share > 0.0 and not totals[1] > 0.0):
-        return np.zeros(len(inside)), np.zeros(len(outside))
-    return inside * ((1.0 - share) / (totals[0] or 1.0)), outside * (share / (totals[1] or 1.0))

@@ -1,4 +1,4 @@
-"""Rows in an order of their own, so that neither sums nor random words depend on the order that they came in."""
+"""Sort rows by content, so that neither sums nor random words depend on the order of the input."""
 
 from __future__ import annotations
 
@@ -11,25 +11,8 @@ from calibrant.kernels.jit import over_rows
 from calibrant.kernels.philox import key_of
 
 
-def order_of(key: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """The order by rising key, then by the others in turn; and tied[i]: the row after the i-th has the same key.
-
-    One plain sort, and one by all keys of those rows alone that share theirs: rows still level after it are equal.
-    """
-    order = np.argsort(key)
-    ranked = key[order]
-    tied = np.append(ranked[1:] == ranked[:-1], False) if len(key) else np.zeros(0, bool)
-    shared = np.flatnonzero(tied | np.append(False, tied[:-1])) if tied.any() else np.empty(0, np.int64)
-    if shared.size:
-        run = np.cumsum(~tied)[shared] - ~tied[shared]
-        rows = order[shared]
-        rest = [other[rows] for other in reversed(others) if other is not None]
-        order[shared] = rows[np.lexsort((*rest, run))]
-    return order, tied
-
-
 def relative(weights: np.ndarray | None, n: int) -> np.ndarray:
-    """Weights as shares of the largest, so that their unit does not matter; ones where there are none."""
+    """Weights divided by the largest, so that their unit does not matter; ones without weights."""
     if weights is None:
         return np.ones(n)
     largest = weights.max(initial=0.0)
@@ -50,7 +33,7 @@ def replicates_of(
 ) -> np.ndarray:
     """(replicates, width) from a loop over replicates; weights and units are in sorted order.
 
-    A random word belongs to a row's place in that order, or to the number of its unit.
+    Random words are indexed by the position of a row in that order, or by the number of its unit.
     """
     if len(weights) == 0:
         return np.full((replicates, width), np.nan)

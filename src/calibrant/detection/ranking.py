@@ -1,6 +1,6 @@
-"""How well a score, high for outside, tells rows from outside from rows from inside.
+"""OOD detection by a score that is high for OOD rows; "inside" is in-distribution, "outside" is OOD.
 
-One sort by falling score; equal scores are one step. Where one side is empty, or has no weight, nothing is defined.
+One sort by decreasing score; equal scores are one step. If one side is empty or has no weight, all is undefined.
 
 References: Hendrycks & Gimpel (2017), "A baseline for detecting misclassified and out-of-distribution examples"; Liang,
 Li & Srikant (2018), "Enhancing the reliability of out-of-distribution image detection"; Krishnan & Tickoo (2020).
@@ -12,21 +12,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.detection.ordering import order_of, relative, replicates_of
+from calibrant.detection.ordering import relative, replicates_of
 from calibrant.kernels.loops import detection as loops
+from calibrant.kernels.ordering import order_of
 from calibrant.kernels.resampling import DETECTION
 
 
 class Scores(NamedTuple):
-    """What one ranking of outside and inside rows gives.
+    """Scores of a ranking of OOD (outside) and in-distribution (inside) rows.
 
-    auroc: probability that an outside row scores above an inside row, equal scores counting half.
-    aupr_out: average precision with the outside as positives, Σ over thresholds of (recall gained)·precision.
-    aupr_in: the same with the inside as positives and the score negated.
-    detection_accuracy: largest ½(TPR + TNR) over all thresholds, with "none" and "all" among them: never under ½.
-    fpr95: share of inside rows at or above the highest threshold t for which {score ≥ t} holds 95 % of the outside.
+    auroc: probability that an OOD row scores above an in-distribution row, equal scores counting half.
+    aupr_out: average precision with OOD rows as positives, Σ over thresholds of (recall gained)·precision.
+    aupr_in: the same with in-distribution rows as positives and the score negated.
+    detection_accuracy: largest ½(TPR + TNR) over all thresholds, including "none" and "all": at least ½.
+    fpr95: share of in-distribution rows at or above the highest threshold t for which {score ≥ t} has 95% of the OOD
+        rows.
     wasserstein: ∫|F_in − F_out|, W₁ between both samples of scores; infinite where a share of only one of them, or
-        unequal shares, lie at ±∞. The five others use the order of scores only, in which ±∞ have their place.
+        unequal shares, lie at ±∞. The other five use only the order of scores, in which ±∞ are allowed.
     """
 
     auroc: float
@@ -40,7 +42,7 @@ class Scores(NamedTuple):
 def detection_scores(
     score: np.ndarray, outside: np.ndarray, weights: np.ndarray | None = None, *, level: float = 0.95
 ) -> Scores:
-    """The scores of a ranking without NaN; `level` is the TPR in (0, 1] that `fpr95` asks for."""
+    """The scores of a ranking without NaN; `level` is the TPR in (0, 1] of `fpr95`."""
     ranked, w, _ = _by_falling_score(score, outside, weights, None)
     out = np.full(len(Scores._fields), np.nan)
     loops.detection(*ranked, w, float(level), out)

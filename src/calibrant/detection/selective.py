@@ -1,7 +1,7 @@
-"""Selective prediction: how few errors are left when the most uncertain rows are not answered.
+"""Selective prediction: the errors that remain when a model abstains on the most uncertain rows.
 
 Rows are sorted by rising uncertainty u; e in [0, 1] is the error of a row (1 − hit; soft labels give shares). Rows of
-equal u stand in random order, and everything here is the exact expectation over it: within them errors grow linearly.
+equal u are in random order, and all values are exact expectations over it: within ties, errors grow linearly.
 
 - AURC: mean over i = 1 … N of the error rate of the i most certain rows.
 - e-AURC: AURC less that of the best order, errors rising.
@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.detection.ordering import order_of, relative, replicates_of
+from calibrant.detection.ordering import relative
 from calibrant.kernels.loops import detection as loops
-from calibrant.kernels.resampling import SELECTIVE
+from calibrant.kernels.ordering import order_of
 
 
 class Areas(NamedTuple):
@@ -47,14 +47,13 @@ class _Sorted(NamedTuple):
     rank: np.ndarray
     levels: np.ndarray
     mass: np.ndarray
-    units: np.ndarray | None
 
 
 def selective_areas(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> Areas:
     """All three from one sort; uncertainties may be infinite but not NaN."""
-    rows = _sorted(uncertainty, error, weights, None)
+    rows = _sorted(uncertainty, error, weights)
     out = np.empty(len(Areas._fields))
-    loops.selective(*rows[:5], out)
+    loops.selective(*rows, out)
     return Areas(*out.tolist())
 
 
@@ -73,35 +72,14 @@ def aac(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None =
     return selective_areas(uncertainty, error, weights).aac
 
 
-def selective_replicates(
-    uncertainty: np.ndarray,
-    error: np.ndarray,
-    weights: np.ndarray | None,
-    units: np.ndarray | None,
-    *,
-    replicates: int,
-    seed: int,
-    threads: int | None = None,
-) -> np.ndarray:
-    """(replicates, 3) of `Areas` under Poisson resampling of rows, or of units numbered from 0.
-
-    The scale of weights is that of all rows: without weights a replicate is the value of the rows drawn.
-    """
-    rows = _sorted(uncertainty, error, weights, units)
-    return replicates_of(
-        loops.selective_replicates, SELECTIVE, rows.mass, rows.units, rows[:4], len(Areas._fields),
-        replicates=replicates, seed=seed, threads=threads,
-    )  # fmt: skip
-
-
 def rejection_curve(
     uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None, points: int = 101
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shares rejected, evenly from 0 to 1, and the accuracy of what is kept.
+    """Shares rejected, evenly from 0 to 1, and the accuracy of the retained rows.
 
-    Where nothing is kept it is the limit: the accuracy of the most certain rows.
+    Where all rows are rejected it is the limit: the accuracy of the most certain rows.
     """
-    rows = _sorted(uncertainty, error, weights, None)
+    rows = _sorted(uncertainty, error, weights)
     rejected = np.linspace(0.0, 1.0, points)
     mass = rows.mass.cumsum()
     ends = np.flatnonzero(~rows.tied & (mass > 0.0))
@@ -122,20 +100,14 @@ def accuracy_of_kept(share: np.ndarray, mass: np.ndarray, wrong: np.ndarray) -> 
     return 1.0 - rate
 
 
-def _sorted(
-    uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None, units: np.ndarray | None
-) -> _Sorted:
+def _sorted(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None) -> _Sorted:
     uncertainty, error = np.asarray(uncertainty, np.float64), np.asarray(error, np.float64)
-    order, tied = order_of(uncertainty, error, weights, units)
+    order, tied = order_of(uncertainty, error, weights)
     error, w = error[order], relative(weights, len(order))[order]
     squares = float((w * w).sum())
     mass = w * (float(w.sum()) / squares) if squares > 0.0 else w
-    return _Sorted(error, tied, *_ranked(error), mass, None if units is None else units[order])
-
-
-def _ranked(error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rank of each error among the distinct ones, and those; without a sort where all are 0 or 1."""
-    if ((error == 0.0) | (error == 1.0)).all():
-        return error.astype(np.int64), np.array([0.0, 1.0])
-    levels, rank = np.unique(error, return_inverse=True)
-    return rank.astype(np.int64), levels
+    if ((error == 0.0) | (error == 1.0)).all():  # the rank of each error among the distinct ones, without a sort
+        rank, levels = error.astype(np.int64), np.array([0.0, 1.0])
+    else:
+        levels, rank = np.unique(error, return_inverse=True)
+    return _Sorted(error, tied, rank.astype(np.int64), levels, mass)

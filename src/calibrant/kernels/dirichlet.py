@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 from calibrant.kernels.jit import over_rows
-from calibrant.kernels.loops import dirichlet as loops
-from calibrant.kernels.pairwise import W, by_row, lanes_of, run_ends_of, tiles_of
+from calibrant.kernels.kernel_pairs import W, by_row, lanes_of, run_ends_of, tiles_of
+from calibrant.kernels.loops.pairs import dirichlet as loops
 
 LEAST = 1e-12
 
@@ -26,7 +26,7 @@ def dirichlet_log_likelihood(
     n = len(p)
     rates = 1.0 / np.asarray(bandwidths, np.float64)
     out = np.empty((len(rates), n))
-    run = (tiles_of(p), np.stack([_offsets(p, rate) for rate in rates]), rates, _logs(p), out)
+    run = (tiles_of(p), np.stack([_offsets(p, rate) for rate in rates]), rates, np.log(np.maximum(p, LEAST)), out)
     over_rows(partial(loops.log_likelihoods, *run), n, p.size * n, threads)
     return out.mean(axis=1) - np.log(n - 1)
 
@@ -60,11 +60,7 @@ def dirichlet_redrawn(
 
 def _kernels(p: np.ndarray, bandwidth: float) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
     rate = 1.0 / bandwidth
-    return tiles_of(p), _offsets(p, rate)[None], rate, _logs(p)
-
-
-def _logs(p: np.ndarray) -> np.ndarray:
-    return np.log(np.maximum(p, LEAST))
+    return tiles_of(p), _offsets(p, rate)[None], rate, np.log(np.maximum(p, LEAST))
 
 
 def _offsets(p: np.ndarray, rate: float) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.kernels.jit import over_rows
-from calibrant.kernels.loops import isotonic as loops
+from calibrant.kernels.loops import runs as loops
 
 
 def rising_fit(weights: np.ndarray, sums: np.ndarray, threads: int | None = None) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import Any
 import numba
 from numba import njit
 
-from calibrant.errors import UsageError, show, whole_number
+from calibrant.errors import UsageError, parse_count, show
 from calibrant.private import private_folder
 
 SERIAL_BELOW = 1 << 20
@@ -43,7 +43,12 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Numba's njit without the interpreter lock, its compiled form kept in `cache_folder()`.
 
     Division by zero gives infinity or NaN as in NumPy: a check before each division would stop the vectors.
+    A function whose arithmetic may be rearranged always becomes part of its callers: as a function of its own it would
+    be optimised once by itself and once with each caller, and which of the two a call finds, with sums in another
+    order, would depend on whether its callers were compiled or loaded.
     """
+    if "fastmath" in options:
+        options["forceinline"] = True
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         folder = cache_folder()
@@ -63,10 +68,10 @@ def available_threads() -> int:
     """`CALIBRANT_THREADS`, or the processors that this process may use."""
     text = os.environ.get("CALIBRANT_THREADS", "")
     if text:
-        wanted = whole_number(text)
+        wanted = parse_count(text)
         if not wanted:
             raise UsageError(
-                "CALIBRANT_THREADS", expected="a whole number from 1", came=f"got {show(text)}", do="unset it for all"
+                "CALIBRANT_THREADS", expected="a whole number from 1", got=show(text), hint="unset it for all"
             )
         return wanted
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -66,46 +66,35 @@ def ks(p: np.ndarray, y: np.ndarray, w: np.ndarray | None = None, threads: int |
     p = np.ascontiguousarray(p, None if p.dtype in (np.float32, np.float64) else np.float64)
     y = np.ascontiguousarray(y.view(np.uint8) if y.dtype == bool else y)
     weights = np.empty(0) if w is None else np.ascontiguousarray(w, np.float64)
-    buckets = _filled(p, y, weights, threads)
+    whole, parts = Buckets(p), list[Buckets]()
+
+    def fill(a: int, b: int) -> None:
+        part = whole.like()  # parts[-1] may be another thread's
+        parts.append(part)
+        part.add(p, y, weights, a, b)
+
+    over_rows(fill, len(p), len(p), threads)
+    buckets = parts[0]
+    for part in parts[1:]:
+        buckets.merge(part)
     best, starts = np.zeros(2, np.int64), np.empty((len(buckets.seen), 2), np.int64)
     loops.bucket_ends(buckets.high, buckets.low, starts, best)
     marks = np.zeros(len(starts), np.uint8)
     loops.mark_buckets(buckets.high, buckets.low, buckets.seen, starts, best, marks)
     if marks.any():
-        rows, places = _picked(p, buckets, marks, threads)
+        found: list[tuple[np.ndarray, np.ndarray]] = []  # rows of marked buckets, and their buckets
+
+        def pick(a: int, b: int) -> None:
+            for first in range(a, b, BLOCK):
+                last = min(first + BLOCK, b)
+                rows, places = np.empty(last - first + 1, np.int64), np.empty(last - first + 1, np.int32)
+                count = loops.pick(p, buckets.base, buckets.split, marks, rows, places, first, last)
+                found.append((rows[:count].copy(), places[:count].copy()))
+
+        over_rows(pick, len(p), len(p), threads)
+        rows, places = (np.concatenate(parts_of) for parts_of in zip(*found, strict=True))
         order = np.argsort(p[rows])
         rows = rows[order]
         loops.inside_buckets(p[rows], y[rows], weights if w is None else weights[rows], places[order], starts, best)
     total = float(len(p)) if w is None else exact_sum(weights)
     return ((int(best[0]) << 40) + int(best[1])) / (1 << 40) / total if total else float("nan")
-
-
-def _filled(p: np.ndarray, y: np.ndarray, w: np.ndarray, threads: int | None) -> Buckets:
-    whole = Buckets(p)
-    parts: list[Buckets] = []
-
-    def work(a: int, b: int) -> None:
-        part = whole.like()  # parts[-1] may be another thread's
-        parts.append(part)
-        part.add(p, y, w, a, b)
-
-    over_rows(work, len(p), len(p), threads)
-    for part in parts[1:]:
-        parts[0].merge(part)
-    return parts[0]
-
-
-def _picked(p: np.ndarray, buckets: Buckets, marks: np.ndarray, threads: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of marked buckets, and their buckets."""
-    found: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def work(a: int, b: int) -> None:
-        for first in range(a, b, BLOCK):
-            last = min(first + BLOCK, b)
-            rows, places = np.empty(last - first + 1, np.int64), np.empty(last - first + 1, np.int32)
-            count = loops.pick(p, buckets.base, buckets.split, marks, rows, places, first, last)
-            found.append((rows[:count].copy(), places[:count].copy()))
-
-    over_rows(work, len(p), len(p), threads)
-    rows, places = zip(*found, strict=True)
-    return np.concatenate(rows), np.concatenate(places)

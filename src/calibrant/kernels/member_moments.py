@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.kernels.jit import over_rows
-from calibrant.kernels.loops import member_moments as loops
 from calibrant.kernels.loops.softmax import NARROW
+from calibrant.kernels.loops.temperature import moments as loops
 
 
 def moment_table(

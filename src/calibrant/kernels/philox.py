@@ -12,10 +12,7 @@ def key_of(seed: int) -> tuple[np.uint32, np.uint32]:
     """The two words of the key for a seed of 0 … 2⁶⁴ − 1."""
     if not 0 <= seed < 1 << 64:
         raise UsageError(
-            "seed",
-            expected="a whole number from 0 to 2^64 - 1",
-            came=f"got {seed}",
-            do="choose a seed in that range",
+            "seed", expected="a whole number from 0 to 2^64 - 1", got=f"{seed}", hint="choose a seed in that range"
         )
     return np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32)
 

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibrant.kernels.jit import over_rows
-from calibrant.kernels.loops import quantiles as quantile_loops
-from calibrant.kernels.loops import regression as loops
+from calibrant.kernels.loops.regression import quantiles as quantile_loops
+from calibrant.kernels.loops.regression import scores as loops
 
 BLOCK = 1 << 17
 """Numbers of each of mean and std in a block: 1 MiB, as much as a core keeps near."""
@@ -41,8 +41,8 @@ def gaussian_scores(
     """Negative log density, CRPS and F(y) of N(mean, std²), or of the mixture where mean and std are (M, N)."""
     mean, std = np.atleast_2d(mean), np.atleast_2d(std)
     members, n = mean.shape
-    wanted = {"nll": nll, "crps": crps, "pit": pit}
-    out = {name: np.empty(n if want else 0) for name, want in wanted.items()}
+    requested = {"nll": nll, "crps": crps, "pit": pit}
+    out = {name: np.empty(n if want else 0) for name, want in requested.items()}
 
     def work(start: int, stop: int) -> None:
         for a, b in _spans(start, stop, _tiles(members)):
@@ -55,7 +55,7 @@ def gaussian_scores(
 
     cost = PER_MEMBER * members + (PER_PAIR * members**2 if crps else 0)
     over_rows(work, n, n * cost, threads)
-    return {name: values for name, values in out.items() if wanted[name]}
+    return {name: values for name, values in out.items() if requested[name]}
 
 
 def level_counts(pit: np.ndarray, levels: int, central: bool) -> np.ndarray:
@@ -88,11 +88,7 @@ def mixture_quantiles(mean: np.ndarray, std: np.ndarray, levels: np.ndarray, thr
 
 
 def sample_scores(
-    samples: np.ndarray,
-    y: np.ndarray | None = None,
-    *,
-    levels: np.ndarray | None = None,
-    threads: int | None = None,
+    samples: np.ndarray, y: np.ndarray | None = None, *, levels: np.ndarray | None = None, threads: int | None = None
 ) -> dict[str, np.ndarray]:
     """mean and variance of each row of samples (S, N); with y also error, spread, below and ties (`loops.sample_rows`).
 
@@ -106,10 +102,12 @@ def sample_scores(
         out |= {"below": np.empty(n, np.int64), "ties": np.empty(n, np.int64)}
     ranks = quantile_ranks(count, () if levels is None else levels)
     quantiles = np.empty((len(ranks), n))
+    kind = np.float32 if samples.dtype in (np.float16, np.float32) else np.float64  # float32 sorts much faster
 
     def work(start: int, stop: int) -> None:
         for a, b in _spans(start, stop, max(1, SAMPLE_BLOCK // count)):
-            x = _turned(samples, a, b)
+            x = np.empty((b - a, count), kind)  # the values of a row side by side
+            x[...] = samples[:, a:b].T
             part = {name: values[a:b] for name, values in out.items()}
             loops.moment_rows(x, part["mean"], part["variance"], 0, b - a)
             if y is not None or len(ranks):
@@ -141,11 +139,3 @@ def _spans(start: int, stop: int, step: int) -> Iterator[tuple[int, int]]:
 def _plain(x: np.ndarray) -> np.ndarray:
     """x in float64, C order and open to writing, copied where it is not: each other form is compiled for anew."""
     return np.require(x, np.float64, ["C", "A", "W", "E"])
-
-
-def _turned(samples: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Rows start … stop of samples (S, N), the values of a row side by side; float32 stays, as it sorts much faster."""
-    kind = np.float32 if samples.dtype in (np.float16, np.float32) else np.float64
-    x = np.empty((stop - start, samples.shape[0]), kind)
-    x[...] = samples[:, start:stop].T
-    return x

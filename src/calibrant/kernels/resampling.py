@@ -1,43 +1,29 @@
-"""Replicates of binned counts and of ranking scores, spread over threads by replicate."""
+"""Replicates of binned counts, of ranking scores and of sums over units, spread over threads by replicate."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from calibrant.kernels.jit import over_rows
 from calibrant.kernels.loops import resampling as loops
+from calibrant.kernels.ordering import order_of
 from calibrant.kernels.philox import key_of
 
-# Purposes: what a random word is for, so that two uses never share their words.
-CONSISTENCY = 1
-INVERSION = 2
-RANKING = 3
-RARE = 4
-DETECTION = 5
-SELECTIVE = 6
-ACCURACY_UNCERTAINTY = 7
-CELLS = 8
-DETECTABLE = 9
-SKCE = 10
-CANONICAL = 11
-SAMPLE = 12
-BLOCKS = 13
-SIZES = 14
-PIT_CELLS = 15
-PIT_PLACE = 16
-BIN_ERRORS = 17
-CHECK_MEMBERS = 18
-CHECK_BAYESIAN = 19
-CHECK_INDEPENDENT = 20
-CHECK_PLACE = 21
-CONFORMAL = 22
-FOLDS = 23
-HALVES = 24
-PAIRED = 25
-SIGNS = 26
-MEMBER_ORDERS = 27
-EQUIVALENTS = 28
-GROUPS = 29
+# Purposes: what a random word is for, so that two uses never share their words. New ones come last.
+CONSISTENCY, INVERSION, RANKING, RARE, DETECTION, SELECTIVE, ACCURACY_UNCERTAINTY, CELLS = range(1, 9)
+DETECTABLE, SKCE, CANONICAL, SAMPLE, BLOCKS, SIZES, PIT_CELLS, PIT_PLACE, BIN_ERRORS = range(9, 18)
+CHECK_MEMBERS, CHECK_BAYESIAN, CHECK_INDEPENDENT, CHECK_PLACE, CONFORMAL, FOLDS, HALVES = range(18, 25)
+PAIRED, SIGNS, MEMBER_ORDERS, EQUIVALENTS, GROUPS = range(25, 30)
+
+Fill = Callable[[int, int, np.ndarray], None]
+"""`fill(start, stop, block)` writes the columns of units start … stop into a block (units, columns)."""
+BLOCK = 1 << 21
+"""Numbers in a block of units, 16 MB: all columns never lie in memory at one time."""
+LANES = 8
+"""The number of columns is rounded up to a multiple of this, which loops over vectors like."""
 
 
 def redraw_bins(
@@ -68,8 +54,9 @@ def redraw_bins(
 
 def ranking_scores(score: np.ndarray, positive: np.ndarray, weights: np.ndarray | None) -> tuple[float, float]:
     """ROC AUC and average precision; equal scores are one step."""
-    ordered = _by_falling_score(score, positive, weights)
-    return loops.ranking(*ordered[:3])
+    order, tied = order_of(-score, positive, weights)
+    ranked = np.ones(len(order)) if weights is None else weights[order]
+    return loops.ranking(positive[order].astype(np.bool_), tied, ranked)
 
 
 def ranking_replicates(
@@ -86,14 +73,7 @@ def ranking_replicates(
     *ordered, order = _by_falling_score(score, positive, weights)
     unit = np.arange(len(order)) if units is None else units[order]
     out = np.empty((replicates, 2))
-    run = (
-        *key_of(seed),
-        np.uint32(RANKING),
-        *ordered,
-        unit.astype(np.int64),
-        int(unit.max()) + 1,
-        out,
-    )
+    run = (*key_of(seed), np.uint32(RANKING), *ordered, unit.astype(np.int64), int(unit.max()) + 1, out)
     work = replicates * len(order)
     over_rows(lambda a, b: loops.ranking_replicates(*run, a, b), replicates, work, threads)
     return out
@@ -107,3 +87,55 @@ def _by_falling_score(
     ranked = score[order]
     tied = np.append(ranked[1:] == ranked[:-1], False)
     return positive[order].astype(np.bool_), tied, weights[order], order
+
+
+def binomial_counts(rows: np.ndarray, p: np.ndarray, skip: np.ndarray, u: np.ndarray) -> None:
+    """Replace u[r, k] by the binomial number of rows[k] trials of p[k] whose distribution function it is."""
+    loops.binomial_counts(rows.astype(np.int64), p, skip, u)
+
+
+# ---------------------------------------------------------------------------- many columns at once
+def poisson_sums(
+    fill: Fill, units: int, columns: int, *, replicates: int, seed: int, threads: int | None = None
+) -> np.ndarray:
+    """(replicates, columns) Σ_u v_u·x[u]: v_u is Poisson(1) from the word of (seed, PAIRED, replicate, u)."""
+    return _sums(loops.poisson_sums, PAIRED, fill, (units, columns), replicates, seed, threads)
+
+
+def signed_sums(
+    fill: Fill, units: int, columns: int, *, replicates: int, seed: int, threads: int | None = None
+) -> np.ndarray:
+    """(replicates, columns) Σ_u ±x[u]: the sign is bit u mod 32 of the word of (seed, SIGNS, replicate, u // 32)."""
+    return _sums(loops.signed_sums, SIGNS, fill, (units, columns), replicates, seed, threads)
+
+
+def _sums(
+    loop: Callable[..., None],
+    purpose: int,
+    fill: Fill,
+    shape: tuple[int, int],
+    replicates: int,
+    seed: int,
+    threads: int | None,
+) -> np.ndarray:
+    units, columns = shape
+    wide = -(-columns // LANES) * LANES
+    out, key = np.zeros((replicates, wide)), key_of(seed)
+    step = max(BLOCK // (wide * loops.TILE), 1) * loops.TILE
+    for first in range(0, units, step):
+        block = np.zeros((min(step, units - first), wide))
+        fill(first, first + len(block), block)
+        run = (*key, np.uint32(purpose), block, np.int64(first), out)
+        over_rows(partial(loop, *run), replicates, replicates * block.size, threads)
+    return out[:, :columns]
+
+
+def correlated(z: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Normal numbers (R, K) of this covariance, from independent standard ones z.
+
+    By Cholesky's root in plain loops: a library's factorisation and product may differ by machine in their last bits.
+    """
+    root, out = covariance.copy(), z.copy()
+    loops.semidefinite_root(root)
+    loops.mix(root, out)
+    return out

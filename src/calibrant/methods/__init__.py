@@ -1,4 +1,4 @@
-"""Methods that produce uncertainty, each behind one interface: `method.fit(task, network, seed)` gives a posterior.
+"""Methods for training networks with predictive uncertainty: `method.fit(task, network, seed)` returns a posterior.
 
     from calibrant import methods
     from calibrant.networks import ResNet
@@ -6,27 +6,26 @@
     posterior = methods.DeepEnsemble(members=5).fit(task, ResNet(depth=20))
     predictions = posterior.predict(test_images, y=test_labels)
 
-PyTorch is needed: pip install 'calibrant[torch]'.
+Requires PyTorch: pip install 'calibrant[torch]'.
 """
 
-from calibrant.training.needed import need_torch
+from calibrant.training.needed import require_torch
 
-need_torch("calibrant.methods")
+require_torch("calibrant.methods")
 
 from calibrant.methods.augmented import augmented  # noqa: E402
 from calibrant.methods.base import Cell, Method, fit_together  # noqa: E402
 from calibrant.methods.csgld import CyclicalSGLD  # noqa: E402
 from calibrant.methods.dropout import LastLayerDropout, MCDropout  # noqa: E402
-from calibrant.methods.ensemble import DeepEnsemble  # noqa: E402
+from calibrant.methods.ensemble import DeepEnsemble, Vanilla  # noqa: E402
 from calibrant.methods.laplace import Laplace  # noqa: E402
 from calibrant.methods.posterior import Member, Posterior  # noqa: E402
 from calibrant.methods.ridge import BayesianRidge  # noqa: E402
+from calibrant.methods.serialization import load  # noqa: E402
 from calibrant.methods.snapshot import FastGeometricEnsemble, SnapshotEnsemble  # noqa: E402
-from calibrant.methods.storing import load  # noqa: E402
 from calibrant.methods.swag import SWAG  # noqa: E402
-from calibrant.methods.vanilla import Vanilla  # noqa: E402
 from calibrant.training import schedules  # noqa: E402
-from calibrant.training.augmenting import Augmentation  # noqa: E402
+from calibrant.training.augmentation import Augmentation  # noqa: E402
 from calibrant.training.likelihoods import Categorical, FixedGaussian, Gaussian  # noqa: E402
 from calibrant.training.settings import Training  # noqa: E402
 from calibrant.training.task import Task  # noqa: E402

@@ -1,7 +1,7 @@
-"""Test-time augmentation: any posterior, whose member k looks at all rows in the k-th variation of images.
+"""Test-time augmentation of any posterior: member k sees all images in the k-th variation.
 
-One variation for all rows keeps a member one function. Averaging over variations is a strong and cheap baseline, which
-needs its temperature mended (Ashukha et al. 2020, section 3.3).
+With one variation for all rows, a member is still one function. Averaging over variations is a strong, cheap baseline
+that needs temperature scaling (Ashukha et al. 2020, section 3.3).
 """
 
 from __future__ import annotations
@@ -15,30 +15,47 @@ from torch import Tensor, nn
 from calibrant.errors import UsageError
 from calibrant.methods.posterior import Member, Posterior
 from calibrant.networks.stack import State
-from calibrant.training.augmenting import Augmentation
+from calibrant.training.augmentation import Augmentation
 from calibrant.training.seeds import stream
 
 
-def augmented(posterior: Posterior, augment: Augmentation, seed: int | None = None) -> Augmented:
-    """The posterior with variations of images. Its members come in turn, each time with another variation.
+def augmented(posterior: Posterior, augment: Augmentation, seed: int | None = None) -> AugmentedPosterior:
+    """Add test-time augmentation to a posterior of images.
 
-    seed: of the variations; that of the posterior unless another is given.
+    Parameters
+    ----------
+    posterior : Posterior
+        Its members are used in turn, each time with another variation.
+    augment : Augmentation
+        The random variations.
+    seed : int, optional
+        Seed of the variations; by default that of the posterior.
+
+    Returns
+    -------
+    AugmentedPosterior
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.methods import Augmentation, Task, Training, Vanilla, augmented
+    >>> from calibrant.networks import LeNet
+    >>> images = np.random.default_rng(0).normal(size=(8, 1, 8, 8)).astype("float32")
+    >>> task = Task.classification(images, [0, 1] * 4, classes=2)
+    >>> posterior = Vanilla(Training(epochs=1)).fit(task, LeNet(2, 1, 8), device="cpu")
+    >>> augmented(posterior, Augmentation(pad=1))
+    AugmentedPosterior('vanilla+augmentation', any number of members, 'task', seed=0)
     """
     if len(posterior.recipe.shape) != 3:
-        raise UsageError(
-            "augmented",
-            expected="a posterior of images (C, H, W)",
-            came=f"its rows have shape {posterior.recipe.shape}",
-            do="augment images only",
-        )
-    if isinstance(posterior, Augmented):
-        raise UsageError(
-            "augmented", expected="a posterior without variations", came="it has some already", do="augment once"
-        )
+        got, hint = f"rows of shape {posterior.recipe.shape}", "use augmented() for images only"
+        raise UsageError("augmented", expected="a posterior of images (C, H, W)", got=got, hint=hint)
+    if isinstance(posterior, AugmentedPosterior):
+        got, hint = "an augmented one", "call augmented() once"
+        raise UsageError("augmented", expected="a posterior without augmentation", got=got, hint=hint)
     cost = posterior.about.cost
-    every = None if cost is None else replace(cost, further=cost.first)  # each member looks at other images
+    every = None if cost is None else replace(cost, further=cost.first)  # each member sees other images
     about = replace(posterior.about, method=f"{posterior.about.method}+augmentation", cost=every)
-    return Augmented(
+    return AugmentedPosterior(
         posterior,
         augment,
         recipe=posterior.recipe,
@@ -48,57 +65,61 @@ def augmented(posterior: Posterior, augment: Augmentation, seed: int | None = No
     )
 
 
-class Augmented(Posterior):
-    """Another posterior, whose members look at variations."""
+class AugmentedPosterior(Posterior):
+    """Another posterior whose members see variations of the images."""
 
     kind: ClassVar[str] = "augmented"
 
-    def __init__(self, base: Posterior, augment: Augmentation, **known: Any) -> None:
-        super().__init__(**known)
+    def __init__(self, base: Posterior, augment: Augmentation, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.base, self.augment = base, augment
 
     def member(self, k: int) -> Member:
-        """The next member of the posterior below, with the k-th variation."""
-        k = self._known(k)
-        below = self.base.member(k if self.base.most is None else k % self.base.most)
+        """A member of the base posterior with the k-th variation."""
+        k = self._check_member(k)
+        member = self.base.member(k if self.base.max_members is None else k % self.base.max_members)
         vary = self.augment.draw(1, stream(self.seed, k, "member's variation"))
-        return replace(below, template=self.template, augment=self.augment, vary=vary)
+        return replace(member, template=self.template, augment=self.augment, vary=vary)
 
     def module(self, k: int = 0) -> nn.Module:
-        """Member k as a network that varies the images it is given."""
-        return Looking(super().module(k), self.member(k)).eval()
+        """Member k as an `nn.Module` that varies its input images."""
+        return AugmentedNetwork(super().module(k), self.member(k)).eval()
 
     def tensors(self, k: int) -> State:
-        """Those of the member below."""
+        """The tensors of the base member."""
         return self.member(k).tensors
 
     @property
-    def most(self) -> None:
-        """As many as one likes."""
+    def max_members(self) -> None:
+        """Any number."""
 
-    def kept(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """What the posterior below keeps."""
-        tensors, settings = self.base.kept()
-        below = {"kind": self.base.kind, "settings": settings, "seed": self.base.seed}
-        return tensors, {"pad": self.augment.pad, "flip": self.augment.flip, "below": below}
+    def state_dict(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The state of the base posterior, and the augmentation."""
+        tensors, settings = self.base.state_dict()
+        base = {"kind": self.base.kind, "settings": settings, "seed": self.base.seed}
+        return tensors, {"pad": self.augment.pad, "flip": self.augment.flip, "below": base}
 
     @classmethod
-    def of_kept(cls, tensors: Mapping[str, Tensor], settings: Mapping[str, Any], **known: Any) -> Augmented:
-        """The posterior below, and its variations."""
-        from calibrant.methods.kinds import KINDS
+    def from_state_dict(
+        cls, tensors: Mapping[str, Tensor], settings: Mapping[str, Any], **kwargs: Any
+    ) -> AugmentedPosterior:
+        """The inverse of `state_dict`."""
+        from calibrant.methods.registry import KINDS
 
         below = settings["below"]
-        base = KINDS[below["kind"]].of_kept(tensors, below["settings"], **{**known, "seed": int(below["seed"])})
-        return cls(base, Augmentation(int(settings["pad"]), bool(settings["flip"])), **known)
+        base = KINDS[below["kind"]].from_state_dict(
+            tensors, below["settings"], **{**kwargs, "seed": int(below["seed"])}
+        )
+        return cls(base, Augmentation(int(settings["pad"]), bool(settings["flip"])), **kwargs)
 
 
-class Looking(nn.Module):  # type: ignore[misc]
-    """A network that looks at images as one member does."""
+class AugmentedNetwork(nn.Module):  # type: ignore[misc]
+    """A network with the image variation of one member."""
 
     def __init__(self, network: nn.Module, member: Member) -> None:
         super().__init__()
         self.network, self.member = network, member
 
     def forward(self, x: Tensor) -> Tensor:
-        """What the network says of the variation."""
-        return self.network(self.member.seen(x))
+        """Outputs of the varied images."""
+        return self.network(self.member.augmented(x))

@@ -1,54 +1,55 @@
-"""What a method is: how its networks are trained, what is kept on the way, and the posterior that comes of it.
+"""Methods: how networks are trained, what is recorded meanwhile, and the posterior of the result.
 
-`fit` trains one cell. `fit_together` trains many, such as seeds, splits or a grid of hyper-parameters, as one
-computation wherever they differ in nothing but seeds, rows, learning rates, decays and rates of dropout.
+`fit` trains one cell. `fit_together` trains many, such as seeds, splits or a hyper-parameter grid, as one computation
+if they differ only in seeds, rows, learning rates, weight decays and dropout probabilities.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 
-from calibrant.errors import UsageError, show
-from calibrant.methods.costs import measured
+from calibrant.errors import UsageError, check_choice, show
+from calibrant.methods.costs import with_cost
 from calibrant.methods.posterior import About, Posterior
 from calibrant.networks.architecture import Architecture
-from calibrant.networks.dropping import Dropout
-from calibrant.networks.own import as_architecture
+from calibrant.networks.dropout import Dropout
 from calibrant.networks.recipe import Recipe, Template
-from calibrant.networks.stack import Stack, State, fresh_state
-from calibrant.training.loop import Loop, Noise, Progress, explaining
-from calibrant.training.runs import Run
+from calibrant.networks.stack import Stack, State, initial_state
+from calibrant.networks.user_module import as_architecture
+from calibrant.training.callbacks import Callback
+from calibrant.training.loop import Noise, Progress, TrainingLoop, explain_out_of_memory
 from calibrant.training.seeds import seeded
-from calibrant.training.settings import Training, counted, device_of
-from calibrant.training.task import Task, same_data
-from calibrant.training.watching import Watcher
+from calibrant.training.settings import Training, check_count, resolve_device
+from calibrant.training.task import Run, Task, same_data
 
 TIMED_ROWS = 256
+STORED_NAMES = {"p": "rate", "prior_precision": "prior"}
+"""Fields of methods that have another name in posteriors and checkpoints."""
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What training left of one cell: the states of its networks, what watchers kept of each, and how it went."""
+class TrainingResult:
+    """The result of training one cell: network states, callback results of each network, and the training history."""
 
     recipe: Recipe
     template: Template
     task: Task
     seed: int
     states: list[State]
-    watched: list[list[Any]]
+    callback_results: list[list[Any]]
     about: About
     device: torch.device
 
     @property
-    def known(self) -> dict[str, Any]:
-        """The arguments that every posterior takes."""
+    def posterior_arguments(self) -> dict[str, Any]:
+        """The arguments of every posterior."""
         return {
             "recipe": self.recipe, "likelihood": self.task.likelihood, "seed": self.seed, "about": self.about,
             "template": self.template,
@@ -57,41 +58,41 @@ class Trained:
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """A way to uncertainty. Fields are its settings; `training` says how its networks are trained."""
+    """Base class of methods. Fields are the settings; `training` says how the networks are trained."""
 
     name: ClassVar[str]
     reference: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]] = ("categorical", "gaussian", "fixed_gaussian")
-    """The likelihoods that it knows."""
+    """The supported likelihoods."""
     trains_networks: ClassVar[bool] = True
-    """Whether there is a network to be trained; a method without one overrides `fit`."""
+    """Whether networks are trained; other methods override `fit`."""
     needs_all_epochs: ClassVar[bool] = False
-    """Whether members come from along the way, so that no network may stop before its end."""
+    """Whether members are recorded during training, so that no network may stop early."""
 
     training: Training = Training()  # noqa: RUF009 — frozen
 
-    # ----------------------------------------------------------------------------- what methods say
+    # ----------------------------------------------------------------------------- for subclasses
     @property
     def networks(self) -> int:
-        """How many networks are trained."""
+        """The number of networks to train."""
         return 1
 
     @property
     def dropout(self) -> Dropout | None:
-        """Where dropout stands, and how much."""
+        """The dropout of the networks."""
         return None
 
-    def watchers(self) -> list[Watcher]:
-        """Who looks at the networks while they are trained."""
+    def callbacks(self) -> list[Callback]:
+        """Callbacks of the training loop."""
         return []
 
     def noise(self, n: int) -> Noise | None:
-        """Langevin noise of each epoch, for n training rows."""
+        """The Langevin noise of each epoch, for n training rows."""
         return None
 
     @abstractmethod
-    def posterior(self, trained: Trained) -> Posterior:
-        """What was trained, as a posterior."""
+    def posterior(self, trained: TrainingResult) -> Posterior:
+        """The posterior of the trained networks."""
 
     # ------------------------------------------------------------------------------------- fitting
     def fit(
@@ -105,66 +106,78 @@ class Method(ABC):
         checkpoint: str | Path | None = None,
         together: int | None = None,
     ) -> Posterior:
-        """Train on a task. network: an architecture, an `nn.Module` of your own, or a function that makes one.
+        """Train on a task.
 
-        progress: a function that is told (what, epochs done, of how many).
-        checkpoint: a folder in which training is kept after an epoch, unless that would take a twentieth of the time
-        or more, and from which it goes on after a stop.
-        together: how many networks are trained at a time; all of them unless memory is short.
+        Parameters
+        ----------
+        task : Task
+            The data and the likelihood.
+        network : Architecture, nn.Module or callable
+            An architecture, your own module, or a function that returns a new one.
+        seed : int
+            Seed of all random numbers.
+        device : str or torch.device
+            "auto" uses a GPU if there is one.
+        progress : callable, optional
+            Called with (description, epochs done, epochs in total).
+        checkpoint : str or Path, optional
+            A folder for checkpoints, from which an interrupted training continues. Writing takes at most a twentieth of
+            the training time.
+        together : int, optional
+            The number of networks trained at the same time; by default all. Lower it if memory is short.
+
+        Returns
+        -------
+        Posterior
         """
         cell = Cell(self, task, network, seed)
         return fit_together([cell], device=device, progress=progress, checkpoint=checkpoint, together=together)[0]
 
     def recipe(self, task: Task, network: Any) -> Recipe:
-        """How its networks are made."""
+        """The construction of the networks; raises `UsageError` if the method cannot handle the task."""
         if self.needs_all_epochs and self.training.patience is not None:
-            raise UsageError(
-                self.name,
-                expected="training to its end",
-                came="it has patience",
-                do="leave patience out of its training",
-            )
+            got, hint = f"patience={self.training.patience}", "use Training(patience=None)"
+            raise UsageError(self.name, expected="training without early stopping", got=got, hint=hint)
         if task.likelihood.name not in self.tasks:
-            raise UsageError(
-                self.name,
-                expected=f"a task with a likelihood among {', '.join(self.tasks)}",
-                came=f"it is {task.likelihood.name}",
-                do="choose another method",
-            )
+            expected, hint = f"a likelihood among {', '.join(self.tasks)}", "use another method for this task"
+            raise UsageError(self.name, expected=expected, got=task.likelihood.name, hint=hint)
         return Recipe(
             as_architecture(network), task.likelihood.outputs, task.shape, task.x.dtype, task.standardises, self.dropout
         )
 
     def runs(self, task: Task, seed: int) -> list[Run]:
-        """The trainings of its networks."""
-        rate = 0.0 if self.dropout is None else self.dropout.rate
-        return [
-            Run(seed, member, task, self.training.rate, self.training.decay, rate) for member in range(self.networks)
-        ]
+        """One run per network."""
+        p = 0.0 if self.dropout is None else self.dropout.p
+        return [Run(seed, member, task, self.training.rate, self.training.decay, p) for member in range(self.networks)]
 
     def settings(self) -> dict[str, Any]:
-        """Its settings as JSON has them."""
-        made = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: _told(value) for name, value in made.items()}
+        """The settings as JSON values, under the names of stored files."""
+        values = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            value = value.settings() if hasattr(value, "settings") else value
+            values[STORED_NAMES.get(field.name, field.name)] = list(value) if isinstance(value, tuple) else value
+        return values
 
     def common(self) -> str:
-        """What cells that are trained together must agree on."""
-        alike = replace(self, training=replace(self.training, rate=0.0, decay=0.0))
-        told = alike.settings()
+        """The settings that cells must share to be trained together, as text."""
+        settings = replace(self, training=replace(self.training, rate=0.0, decay=0.0)).settings()
         if self.dropout is not None:
-            told.pop("rate", None)
-        return json.dumps([self.name, told], sort_keys=True)
-
-
-def _told(value: Any) -> Any:
-    if hasattr(value, "settings"):
-        return value.settings()
-    return list(value) if isinstance(value, tuple) else value
+            settings.pop("rate", None)
+        return json.dumps([self.name, settings], sort_keys=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One thing to be fitted: a method, a task, a network and a seed."""
+    """One fit of `fit_together`: a method, a task, a network and a seed.
+
+    Examples
+    --------
+    >>> from calibrant.methods import Cell, Task, Training, Vanilla
+    >>> from calibrant.networks import MLP
+    >>> task = Task.classification([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], classes=2)
+    >>> cells = [Cell(Vanilla(Training(epochs=1)), task, MLP(1, 2, ()), seed) for seed in (0, 1)]
+    """
 
     method: Method
     task: Task
@@ -173,20 +186,12 @@ class Cell:
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, Method) or not isinstance(self.method.training, Training):
-            raise UsageError(
-                "method",
-                expected="a method, whose first argument is its training",
-                came=f"got {show(self.method)}",
-                do="DeepEnsemble(Training(epochs=30), members=5), for example",
-            )
+            expected, hint = "a method with a Training", "write DeepEnsemble(Training(epochs=30), members=5)"
+            raise UsageError("method", expected=expected, got=show(self.method), hint=hint)
         if not isinstance(self.task, Task):
-            raise UsageError(
-                "task",
-                expected="a Task, and a network",
-                came=f"got {type(self.task).__name__}",
-                do="Task.classification(x, y, classes=…) or Task.regression(x, y)",
-            )
-        object.__setattr__(self, "seed", counted("seed", self.seed, least=0))
+            hint = "use Task.classification(x, y, classes=…) or Task.regression(x, y)"
+            raise UsageError("task", expected="a Task", got=type(self.task).__name__, hint=hint)
+        object.__setattr__(self, "seed", check_count("seed", self.seed, least=0))
 
 
 # ------------------------------------------------------------------------------------------- many at once
@@ -199,136 +204,129 @@ def fit_together(
     together: int | None = None,
     diverged: str = "raise",
 ) -> list[Posterior]:
-    """A posterior for each cell, in their order.
+    """Fit many cells, training similar ones as one computation.
 
-    diverged: "raise" at a loss that is no number, or "keep" going with the others: `about.history` tells.
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Methods, tasks, networks and seeds.
+    device, progress, checkpoint, together
+        As in `Method.fit`.
+    diverged : {"raise", "keep"}
+        Raise `TrainingError` for a loss that is not finite, or continue with the other networks; then
+        `posterior.about.history` shows which ones diverged.
+
+    Returns
+    -------
+    list of Posterior
+        One per cell, in their order.
+
+    Examples
+    --------
+    >>> from calibrant.methods import Cell, Task, Training, Vanilla, fit_together
+    >>> from calibrant.networks import MLP
+    >>> task = Task.classification([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], classes=2)
+    >>> fit_together([Cell(Vanilla(Training(epochs=1)), task, MLP(1, 2, ()), seed) for seed in (0, 1)], device="cpu")
+    [WeightSamples('vanilla', 1 member, 'task', seed=0), WeightSamples('vanilla', 1 member, 'task', seed=1)]
     """
-    if diverged not in ("raise", "keep"):
-        raise UsageError("diverged", expected="'raise' or 'keep'", came=f"got {show(diverged)}", do="choose one")
-    together = None if together is None else counted("together", together)
+    check_choice("diverged", diverged, ("raise", "keep"))
+    together = None if together is None else check_count("together", together)
     if not all(isinstance(cell, Cell) for cell in cells):
-        raise UsageError(
-            "cells", expected="a list of Cell", came="other things", do="Cell(method, task, network, seed)"
-        )
+        hint = "write Cell(method, task, network, seed)"
+        raise UsageError("cells", expected="a list of Cell", got="other objects", hint=hint)
     if progress is not None and not callable(progress):
-        raise UsageError(
-            "progress", expected="a function of what, done and total", came=f"got {show(progress)}", do="leave it out"
-        )
-    where = device_of(device)
-    folder = None if checkpoint is None else Path(checkpoint)
-    made: dict[int, Posterior] = {
-        k: cell.method.fit(cell.task, cell.network, cell.seed)
-        for k, cell in enumerate(cells)
-        if not cell.method.trains_networks
-    }
-    for number, group in enumerate(_groups(cells)):
-        place = None if folder is None else folder / f"group{number}"
-        trained = _train([cells[k] for k in group], where, progress, place, together, diverged == "keep")
-        with explaining(len(group), cells[group[0]].method.training, where):
-            made |= dict(zip(group, _measured([cells[k] for k in group], trained), strict=True))
-    return [made[k] for k in range(len(cells))]
-
-
-def _groups(cells: Sequence[Cell]) -> Iterable[list[int]]:
-    """Numbers of cells that one computation can serve."""
-    groups: list[list[int]] = []
+        expected, hint = "a function of (description, done, total)", "use progress=None for none"
+        raise UsageError("progress", expected=expected, got=show(progress), hint=hint)
+    where = resolve_device(device)
+    posteriors: dict[int, Posterior] = {}
+    groups: list[list[int]] = []  # cells that one computation can train
     for k, cell in enumerate(cells):
         if not cell.method.trains_networks:
+            posteriors[k] = cell.method.fit(cell.task, cell.network, cell.seed)
             continue
         for group in groups:
             first = cells[group[0]]
-            alike = cell.method.common() == first.method.common() and _same(cell.network, first.network)
-            if alike and same_data([first.task, cell.task]):
+            same_method = cell.method.common() == first.method.common()
+            equal = isinstance(cell.network, Architecture) and cell.network == first.network
+            if same_method and (cell.network is first.network or equal) and same_data([first.task, cell.task]):
                 group.append(k)
                 break
         else:
             groups.append([k])
-    return groups
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two networks are one, or named alike."""
-    return one is other or (isinstance(one, Architecture) and one == other)
+    for number, group in enumerate(groups):
+        folder = None if checkpoint is None else Path(checkpoint) / f"group{number}"
+        members = [cells[k] for k in group]
+        trained = _train(members, where, progress, folder, together, diverged == "keep")
+        with explain_out_of_memory(len(group), members[0].method.training, where):
+            fitted = [cell.method.posterior(each) for cell, each in zip(members, trained, strict=True)]
+            examples = [sum(run["epochs"] for run in each.about.history) * each.about.n for each in trained]
+            task = members[0].task
+            rows = task.x[task.train[:TIMED_ROWS].to(task.x.device)].cpu()
+            cost = with_cost(fitted[0], rows, where, examples[0]).about.cost  # the same for all cells of a group
+            for posterior, count in zip(fitted[1:], examples[1:], strict=True):
+                own = None if cost is None else replace(cost, training=posterior.about.seconds, examples=count)
+                posterior.about = replace(posterior.about, cost=own)
+        posteriors |= dict(zip(group, fitted, strict=True))
+    return [posteriors[k] for k in range(len(cells))]
 
 
 def _train(
     cells: list[Cell],
     device: torch.device,
     progress: Progress | None,
-    place: Path | None,
+    folder: Path | None,
     together: int | None,
     tolerant: bool,
-) -> list[Trained]:
+) -> list[TrainingResult]:
+    """Train the networks of similar cells; the time is divided evenly among them."""
     method = cells[0].method
     recipe = method.recipe(cells[0].task, cells[0].network)
     template = recipe.template()
     runs = [run for cell in cells for run in cell.method.runs(cell.task, cell.seed)]
     size = len(runs) if together is None else together
     states: list[State] = []
-    watched: list[list[Any]] = []
-    told: list[dict[str, Any]] = []
+    callback_results: list[list[Any]] = []
+    histories: list[dict[str, Any]] = []
     seconds = 0.0
     for number, first in enumerate(range(0, len(runs), size)):
-        part, watchers = runs[first : first + size], method.watchers()
-        path = None if place is None else place / f"part{number}.safetensors"
-        with explaining(len(part), method.training, device):
-            fresh = [_fresh(recipe, run, method.training) for run in part]
-            stack = Stack.of(template, fresh, device, method.training.dtype)
-            noise = method.noise(part[0].task.n)
-            told_of = {"name": method.name, **method.settings()}
-            loop = Loop(stack, part, method.training, watchers=watchers, noise=noise, tolerant=tolerant, method=told_of)
+        part, callbacks = runs[first : first + size], method.callbacks()
+        path = None if folder is None else folder / f"part{number}.safetensors"
+        with explain_out_of_memory(len(part), method.training, device):
+            initial = []
+            for run in part:
+                with seeded(run.seed, run.member, "initial weights"):
+                    network = recipe.network()
+                initial.append(initial_state(network, run.task.standardisation(method.training.dtype)))
+            stack = Stack.of(template, initial, device, method.training.dtype)
+            loop = TrainingLoop(
+                stack,
+                part,
+                method.training,
+                callbacks=callbacks,
+                noise=method.noise(part[0].task.n),
+                tolerant=tolerant,
+                method={"name": method.name, **method.settings()},
+            )
             history = loop.run(progress, path, f"{method.name}, {len(part)} at once" if len(part) > 1 else method.name)
         states += [stack.state(k) for k in range(len(part))]
-        watched += [[watcher.of(k) for watcher in watchers] for k in range(len(part))]
-        told += [history.of(k) for k in range(len(part))]
+        callback_results += [[callback.of(k) for callback in callbacks] for k in range(len(part))]
+        histories += [history.of(k) for k in range(len(part))]
         seconds += history.seconds
-    return _parted(cells, template, states, watched, told, seconds, device)
-
-
-def _fresh(recipe: Recipe, run: Run, training: Training) -> State:
-    """A network as it is before training: drawn from its own stream, standardised by its own rows."""
-    with seeded(run.seed, run.member, "initial weights"):
-        network = recipe.network()
-    return fresh_state(network, run.task.scales(training.dtype))
-
-
-def _parted(
-    cells: list[Cell],
-    template: Template,
-    states: list[State],
-    watched: list[list[Any]],
-    told: list[dict[str, Any]],
-    seconds: float,
-    device: torch.device,
-) -> list[Trained]:
-    """What belongs to each cell; seconds are shared out evenly."""
-    made, at = [], 0
+    results, at = [], 0
     for cell in cells:
         count = cell.method.networks
-        part = slice(at, at + count)
+        part_of_cell = slice(at, at + count)
         about = About(
             cell.method.name,
             cell.method.settings(),
             cell.task.name,
             cell.task.n,
-            tuple(told[part]),
+            tuple(histories[part_of_cell]),
             seconds * count / len(states),
             str(device),
         )
-        recipe = cell.method.recipe(cell.task, cell.network)  # rates of dropout may differ
-        made.append(Trained(recipe, template, cell.task, cell.seed, states[part], watched[part], about, device))
+        own = cell.method.recipe(cell.task, cell.network)  # dropout probabilities may differ
+        result = (states[part_of_cell], callback_results[part_of_cell])
+        results.append(TrainingResult(own, template, cell.task, cell.seed, *result, about, device))
         at += count
-    return made
-
-
-def _measured(cells: list[Cell], trained: list[Trained]) -> list[Posterior]:
-    """The posteriors with their costs, measured on the first: cells of a group differ in nothing that costs."""
-    made = [cell.method.posterior(each) for cell, each in zip(cells, trained, strict=True)]
-    examples = [sum(run["epochs"] for run in each.about.history) * each.about.n for each in trained]
-    task = cells[0].task
-    rows = task.x[task.train[:TIMED_ROWS].to(task.x.device)].cpu()
-    cost = measured(made[0], rows, trained[0].device, examples[0]).about.cost
-    for posterior, count in zip(made[1:], examples[1:], strict=True):
-        own = None if cost is None else replace(cost, training=posterior.about.seconds, examples=count)
-        posterior.about = replace(posterior.about, cost=own)
-    return made
+    return results

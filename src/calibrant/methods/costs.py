@@ -1,8 +1,8 @@
-"""What predictions of a posterior cost: compute a row, and storage (Ovadia et al. 2019, table S1), as measured.
+"""The cost of a posterior's predictions: operations per row, and storage (Ovadia et al. 2019, table S1), as measured.
 
-The table tells compute as m·k, or m + d(k − 1) where members share all but the last layer, and storage as m, 2m, mk.
-Here floating-point operations of one member and of each further one are counted on real rows, and so are the numbers
-that are kept.
+The paper's table gives compute as m·k, or m + d(k − 1) if members share all but the last layer, and storage as m, 2m or
+mk. Here the floating-point operations of one member and of each further one are counted on real rows, and the stored
+numbers are counted too.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ ROWS, FURTHER = 16, 2
 
 @dataclass(frozen=True)
 class Cost:
-    """first, further: operations a row of the first member and of each further one; stored: numbers that are kept;
-    network: parameters of one network; seconds: to predict one row by one member, on the device of training;
-    training: seconds of training; examples: rows that training passed, all members together."""
+    """first, further: operations per row of the first member and of each further one; stored: numbers in the file;
+    network: parameters of one network; seconds: to predict one row by one member, on the training device; training:
+    seconds of training; examples: rows processed in training, all members together."""
 
     first: float
     further: float
@@ -33,7 +33,7 @@ class Cost:
     examples: int
 
     def compute(self, members: int) -> float:
-        """Operations a row for so many members."""
+        """Operations per row for `members` members."""
         return self.first + self.further * (members - 1)
 
     @property
@@ -45,34 +45,32 @@ class Cost:
 P = TypeVar("P")
 
 
-def measured(posterior: P, rows: Tensor, device: torch.device, examples: int) -> P:
-    """The posterior with its costs beside what is known of it; examples: rows that training passed."""
+def with_cost(posterior: P, rows: Tensor, device: torch.device, examples: int) -> P:
+    """Measure the cost and store it in `posterior.about`."""
     posterior.about = replace(posterior.about, cost=_measure(posterior, rows, device, examples))  # type: ignore[attr-defined]
     return posterior
-
-
-def _operations(posterior: Any, rows: Tensor, members: int, device: torch.device) -> int:
-    with FlopCounterMode(display=False) as counter:
-        posterior.outputs(rows, members, device=device)
-    return int(counter.get_total_flops())
 
 
 def _measure(posterior: Any, rows: Tensor, device: torch.device, examples: int) -> Cost:
     """Count operations of one and of several members, and time a prediction."""
     rows = posterior._rows(rows)
-    members = 1 + FURTHER if posterior.most is None else min(1 + FURTHER, posterior.most)
-    few, more = (rows[torch.zeros(count, dtype=torch.long)] for count in (ROWS, 2 * ROWS))  # drawing members cancels
-    counts = [
-        (_operations(posterior, more, count, device) - _operations(posterior, few, count, device)) / ROWS
-        for count in (1, members)
-    ]
-    begun = time.perf_counter()
+    members = 1 + FURTHER if posterior.max_members is None else min(1 + FURTHER, posterior.max_members)
+    operations = {}
+    for count in (1, members):
+        flops = []
+        for n in (2 * ROWS, ROWS):  # in the difference, the cost of drawing members cancels
+            with FlopCounterMode(display=False) as counter:
+                posterior.outputs(rows[torch.zeros(n, dtype=torch.long)], count, device=device)
+            flops.append(int(counter.get_total_flops()))
+        operations[count] = (flops[0] - flops[1]) / ROWS
+    start = time.perf_counter()
     posterior.outputs(rows, 1, device=device)
-    seconds = (time.perf_counter() - begun) / len(rows)
-    tensors, _ = posterior.kept()
+    seconds = (time.perf_counter() - start) / len(rows)
+    tensors, _ = posterior.state_dict()
+    first = operations[1]
     return Cost(
-        first=counts[0],
-        further=(counts[1] - counts[0]) / (members - 1) if members > 1 else counts[0],
+        first=first,
+        further=(operations[members] - first) / (members - 1) if members > 1 else first,
         stored=sum(value.numel() for value in tensors.values()),
         network=sum(value.numel() for value in posterior.template.module.parameters()),
         seconds=seconds,

@@ -1,8 +1,8 @@
-"""Cyclical SGLD: cosine cycles of the learning rate; in the last epochs of each, Langevin noise, and members.
+"""Cyclical SGLD: cosine cycles of the learning rate; the last epochs of each have Langevin noise and give members.
 
-In the noise phase a step is θ ← θ − η∇(L + ½decay|θ|²) + √(2ηT/n) z, whose stationary law at small η is the posterior
-exp(−n(L + ½decay|θ|²)/T) for L the mean negative log-likelihood of n rows; ½n·decay|θ|² is a normal prior. T = 1 is the
-posterior itself; a cold one, T < 1, is what works for deep networks with batch normalisation and augmentation.
+In the noise phase a step is θ ← θ − η∇(L + ½decay|θ|²) + √(2ηT/n) z, whose stationary distribution at small η is the
+posterior exp(−n(L + ½decay|θ|²)/T) for L the mean negative log-likelihood of n rows; ½n·decay|θ|² is a normal prior.
+T = 1 is the posterior itself; deep networks with batch norm and augmentation need a cold one, T < 1.
 
 References: Zhang et al. (2020), ICLR; Welling & Teh (2011), ICML: 681-688.
 """
@@ -14,17 +14,40 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from calibrant.errors import UsageError
-from calibrant.methods.base import Method, Trained
-from calibrant.methods.points import Points
+from calibrant.methods.base import Method, TrainingResult
+from calibrant.methods.posterior import WeightSamples
+from calibrant.training.callbacks import Callback, WeightSnapshots
 from calibrant.training.loop import Noise
 from calibrant.training.schedules import Cosine
-from calibrant.training.settings import counted
-from calibrant.training.watching import Snapshots, Watcher
+from calibrant.training.settings import check_count
 
 
 @dataclass(frozen=True)
 class CyclicalSGLD(Method):
-    """`cycles` cosine cycles; a member after each of the last `samples` epochs of a cycle, which have noise."""
+    """Cyclical stochastic-gradient Langevin dynamics.
+
+    Parameters
+    ----------
+    training : Training
+        Epochs, optimiser "sgd" and learning rate; its schedule is replaced by cosine cycles.
+    cycles : int
+        The number of cycles; it must divide the epochs.
+    samples : int
+        Members per cycle, one after each of the last epochs of a cycle, which have noise.
+    temperature : float
+        T of the posterior.
+    skip : int
+        Initial cycles without members.
+
+    Examples
+    --------
+    >>> from calibrant.methods import CyclicalSGLD, Task, Training
+    >>> from calibrant.networks import MLP
+    >>> task = Task.regression([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.2, 2.8])
+    >>> method = CyclicalSGLD(Training(epochs=4, rate=0.01), cycles=2, samples=1)
+    >>> method.fit(task, MLP(1, 2, (4,)), device="cpu")
+    WeightSamples('csgld', 2 members, 'task', seed=0)
+    """
 
     cycles: int = 4
     samples: int = 3
@@ -36,35 +59,36 @@ class CyclicalSGLD(Method):
 
     def __post_init__(self) -> None:
         for name, least in (("cycles", 1), ("samples", 1), ("skip", 0)):
-            object.__setattr__(self, name, counted(f"csgld: {name}", getattr(self, name), least))
+            object.__setattr__(self, name, check_count(f"csgld: {name}", getattr(self, name), least))
         length = self.training.epochs // max(self.cycles, 1)
-        good = self.cycles >= 1 and 1 <= self.samples <= length and 0 <= self.skip < self.cycles
-        good &= length * self.cycles == self.training.epochs
-        if not (good and self.temperature >= 0.0 and self.training.optimiser == "sgd"):
+        valid = self.cycles >= 1 and 1 <= self.samples <= length and 0 <= self.skip < self.cycles
+        valid &= length * self.cycles == self.training.epochs
+        if not (valid and self.temperature >= 0.0 and self.training.optimiser == "sgd"):
             raise UsageError(
                 "csgld",
-                expected="sgd, T from 0, cycles of whole epochs, more than are skipped, and a sample an epoch at most",
-                came=f"{self.training.optimiser}, T = {self.temperature}, {self.cycles} cycles of {length} epochs, "
+                expected="sgd, T ≥ 0, cycles that divide epochs, skip < cycles, samples ≤ epochs per cycle",
+                got=f"{self.training.optimiser}, T = {self.temperature}, {self.cycles} cycles of {length} epochs, "
                 f"{self.samples} samples, skip {self.skip}",
-                do="let cycles divide epochs, and samples fit into a cycle",
+                hint="use CyclicalSGLD(Training(epochs=100), cycles=4, samples=3)",
             )
         object.__setattr__(self, "training", replace(self.training, schedule=Cosine(self.cycles)))
 
-    def _left(self, epoch: int) -> tuple[int, int]:
-        """The cycle of an epoch, and how many epochs of it come after."""
+    def _position(self, epoch: int) -> tuple[int, int]:
+        """The cycle of an epoch, and the number of later epochs in it."""
         length = self.training.epochs // self.cycles
         return epoch // length, length - 1 - epoch % length
 
     def noise(self, n: int) -> Noise:
         """√(2T/n) in the last epochs of a cycle."""
         size = math.sqrt(2.0 * self.temperature / n)
-        return lambda epoch: size if self._left(epoch)[1] < self.samples else 0.0
+        return lambda epoch: size if self._position(epoch)[1] < self.samples else 0.0
 
-    def watchers(self) -> list[Watcher]:
-        """A copy after every epoch with noise, of the cycles that count."""
-        places = ((epoch, *self._left(epoch)) for epoch in range(self.training.epochs))
-        return [Snapshots([epoch for epoch, cycle, left in places if left < self.samples and cycle >= self.skip])]
+    def callbacks(self) -> list[Callback]:
+        """A snapshot after every epoch with noise of the cycles that are not skipped."""
+        positions = ((epoch, *self._position(epoch)) for epoch in range(self.training.epochs))
+        epochs = [epoch for epoch, cycle, later in positions if later < self.samples and cycle >= self.skip]
+        return [WeightSnapshots(epochs)]
 
-    def posterior(self, trained: Trained) -> Points:
-        """The copies."""
-        return Points(trained.watched[0][0], **trained.known)
+    def posterior(self, trained: TrainingResult) -> WeightSamples:
+        """The snapshots."""
+        return WeightSamples(trained.callback_results[0][0], **trained.posterior_arguments)

@@ -1,7 +1,7 @@
-"""Monte Carlo dropout: a member is one mask, held fixed over all rows.
+"""Monte Carlo dropout: a member is one mask, the same for all rows.
 
-A mask that is drawn anew for every row would make rows independent of each other, and a posterior predictive check of
-such predictions checks another model (Gopal 2021, section 3.3 and appendix F).
+A new mask for every row would make rows independent, and a posterior predictive check of such predictions would check
+another model (Gopal 2021, section 3.3 and appendix F).
 
 References: Gal & Ghahramani (2016), ICML: 1050-1059; Ovadia et al. (2019), NeurIPS 32: 13991-14002, for dropout before
 the last layer alone.
@@ -15,40 +15,69 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from calibrant.methods.base import Method, Trained
+from calibrant.methods.base import Method, TrainingResult
 from calibrant.methods.posterior import Posterior
-from calibrant.networks.dropping import Dropout, draw_mask
+from calibrant.networks.dropout import Dropout, draw_mask
 from calibrant.networks.stack import State
 from calibrant.training.seeds import stream
 
 
 @dataclass(frozen=True)
 class MCDropout(Method):
-    """Dropout in training and in prediction. where: all, dense, last or own (see `networks.dropping`)."""
+    """Dropout in training and prediction; each member is one draw of the masks.
 
-    rate: float = 0.1
+    Parameters
+    ----------
+    training : Training
+        Epochs, optimiser and learning rate.
+    p : float
+        The dropout probability.
+    where : {"all", "dense", "last", "own"}
+        Before every dense and convolutional layer but the first, before every dense layer but the first, before the
+        last layer, or only in the network's own dropout layers.
+
+    Examples
+    --------
+    >>> from calibrant.methods import MCDropout, Task, Training
+    >>> from calibrant.networks import MLP
+    >>> task = Task.regression([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.2, 2.8])
+    >>> method = MCDropout(Training(epochs=2, optimiser="adam", rate=0.01), p=0.2)
+    >>> method.fit(task, MLP(1, 2, (4,)), device="cpu")
+    DropoutPosterior('mc_dropout', any number of members, 'task', seed=0)
+    """
+
+    p: float = 0.1
     where: str = "all"
     name: ClassVar[str] = "mc_dropout"
     reference: ClassVar[str] = "Gal & Ghahramani (2016)"
 
     def __post_init__(self) -> None:
-        Dropout(self.rate, self.where)
+        self.dropout  # noqa: B018 — validates the fields
 
     @property
     def dropout(self) -> Dropout:
-        """As its fields say."""
-        return Dropout(self.rate, self.where)
+        """Probability and positions of dropout."""
+        return Dropout(self.p, self.where)
 
-    def posterior(self, trained: Trained) -> Masked:
-        """The network, and masks without end."""
-        return Masked(trained.states[0], **trained.known)
+    def posterior(self, trained: TrainingResult) -> DropoutPosterior:
+        """The network, with any number of masks."""
+        return DropoutPosterior(trained.states[0], **trained.posterior_arguments)
 
 
 @dataclass(frozen=True)
 class LastLayerDropout(MCDropout):
-    """Dropout before the last layer alone: what comes before it is computed once for all members.
+    """Dropout before the last layer only; the other layers are computed once for all members.
 
-    Dropout of the network's own is there in training, and not in prediction.
+    The network's own dropout layers are active in training, not in prediction. Parameters as in `MCDropout`.
+
+    Examples
+    --------
+    >>> from calibrant.methods import LastLayerDropout, Task, Training
+    >>> from calibrant.networks import MLP
+    >>> task = Task.regression([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.2, 2.8])
+    >>> method = LastLayerDropout(Training(epochs=2, optimiser="adam", rate=0.01), p=0.2)
+    >>> method.fit(task, MLP(1, 2, (4,)), device="cpu")
+    DropoutPosterior('last_layer_dropout', any number of members, 'task', seed=0)
     """
 
     where: str = "last"
@@ -56,38 +85,40 @@ class LastLayerDropout(MCDropout):
     reference: ClassVar[str] = "Ovadia et al. (2019)"
 
 
-class Masked(Posterior):
-    """One network; member k is the k-th draw of its masks."""
+class DropoutPosterior(Posterior):
+    """One network; member k has the k-th draw of its masks."""
 
     kind: ClassVar[str] = "masked"
 
-    def __init__(self, state: State, **known: Any) -> None:
-        super().__init__(**known)
+    def __init__(self, state: State, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.state = state
         dropout = self.recipe.dropout or Dropout(0.0, "own")
-        self.rate, last = dropout.rate, dropout.where == "last"
-        self.sites = [site for site in self.template.sites if site.rate is None or not last]
+        self.p, last = dropout.p, dropout.where == "last"
+        self.sites = [site for site in self.template.sites if site.p is None or not last]
         self.shares_features = last and self.template.last == self.template.layers[-1]
 
     def tensors(self, k: int) -> State:
-        """The network with one mask for each site, for all rows alike."""
+        """The network with one mask per site, the same for all rows."""
         generator = stream(self.seed, k, "member's masks")
         like = next(value for value in self.state.values() if value.is_floating_point())
         masks = {
-            site.mask: draw_mask((1, *site.shape), self.rate if site.rate is None else site.rate, generator, like.dtype)
+            site.mask: draw_mask((1, *site.shape), self.p if site.p is None else site.p, generator, like.dtype)
             for site in self.sites
         }
         return {**self.state, **masks}
 
     @property
-    def most(self) -> None:
-        """As many as one likes."""
+    def max_members(self) -> None:
+        """Any number."""
 
-    def kept(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """The network; masks are drawn again."""
+    def state_dict(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The network; masks are drawn again from the seed."""
         return dict(self.state), {}
 
     @classmethod
-    def of_kept(cls, tensors: Mapping[str, Tensor], settings: Mapping[str, Any], **known: Any) -> Masked:
-        """The network that a file held."""
-        return cls(dict(tensors), **known)
+    def from_state_dict(
+        cls, tensors: Mapping[str, Tensor], settings: Mapping[str, Any], **kwargs: Any
+    ) -> DropoutPosterior:
+        """The inverse of `state_dict`."""
+        return cls(dict(tensors), **kwargs)

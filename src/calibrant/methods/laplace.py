@@ -1,9 +1,9 @@
-"""Laplace approximations: the normal law of weights about those of a trained network that its curvature there tells.
+"""Laplace approximations: normal distributions of weights around a trained network, from the curvature of its loss.
 
 log p(θ | data) ≈ log p(θ* | data) − ½(θ − θ*)ᵀ(H + τI)(θ − θ*), H the generalised Gauss-Newton matrix of the training
 rows and τ the prior precision, so that θ is normal about θ* with covariance (H + τI)⁻¹. Weight decay is such a prior:
 the loss L + ½decay|θ|², L the mean −log p of n rows, has its minimum where the posterior with τ = n·decay has its peak.
-Draws of all layers' weights leave those of normalisations as they are, and compute their statistics anew.
+Parameters of normalisation layers are not drawn; with draws of all layers, batch-norm statistics are recomputed.
 
 References: MacKay (1992), A practical Bayesian framework for backpropagation networks; Ritter et al. (2018), ICLR 6,
 for the Kronecker form; Daxberger et al. (2021), NeurIPS 34: 20089-20103, for the last layer alone; Ashukha et al.
@@ -21,44 +21,65 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from calibrant.errors import TrainingError, UsageError, did_you_mean, show
-from calibrant.methods.base import TIMED_ROWS, Method, Trained
-from calibrant.methods.costs import measured
-from calibrant.methods.laplace_curvature import STRUCTURES, Curvature, Law, curvature_of
+from calibrant.errors import TrainingError, UsageError, check_choice, check_range
+from calibrant.methods.base import TIMED_ROWS, Method, TrainingResult
+from calibrant.methods.batch_norm_refresh import refresh
+from calibrant.methods.costs import with_cost
+from calibrant.methods.laplace_curvature import STRUCTURES, CovarianceRoot, Curvature, curvature_of
 from calibrant.methods.laplace_layers import drawn_layers, matrix, parameters
-from calibrant.methods.points import Points
-from calibrant.methods.posterior import Kept, Posterior
-from calibrant.methods.refreshing import refresh
+from calibrant.methods.posterior import Posterior, TensorGroups, WeightSamples
 from calibrant.networks.recipe import Recipe
 from calibrant.networks.stack import State
-from calibrant.training.runs import Run
 from calibrant.training.seeds import stream
-from calibrant.training.settings import counted, device_of, reproducible
-from calibrant.training.task import Task
+from calibrant.training.settings import check_count, deterministic_kernels, resolve_device
+from calibrant.training.task import Run, Task
 
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 TUNING_DRAWS = 10
 GRIDS = {"prior": [10.0 ** (k / 2) for k in range(-8, 9)], "scale": [10.0 ** (k / 4) for k in range(-8, 5)]}
-"""By how much the prior precision or the noise scale is multiplied, to find what predicts validation rows best."""
+"""Factors of the prior precision or the scale, of which the best one for validation rows is chosen."""
 CHOICES = {"structure": tuple(STRUCTURES), "fisher": ("exact", "empirical"), "tune": (None, "auto", *GRIDS)}
 
 
 @dataclass(frozen=True)
 class Laplace(Method):
-    """A network that is trained once, and a normal law about its weights.
+    """A Laplace approximation around a trained network.
 
-    structure: last_layer (all covariances of the last layer's weights), diagonal or kfac (all layers). prior: the prior
-    precision τ of each weight; None: n·decay of the training. scale: by which deviations are multiplied. tune: "prior"
-    or "scale", to be multiplied by what gives the average of ten draws the least −log p on the task's validation rows;
-    "auto" is "prior" where the task has such rows and neither number is given, and None else. Draws of all layers that
-    were not tuned are often far worse than the network itself.
-    rows: at most so many training rows, drawn by the seed, tell the curvature. fisher: exact, or the empirical one of
-    the outcomes that came. refresh: whether statistics of batches are computed anew for each of the `draws` draws,
-    where all layers are drawn; more can be had from `posterior.more(task, draws)`.
+    Parameters
+    ----------
+    training : Training
+        Epochs, optimiser and learning rate of the network.
+    structure : {"last_layer", "diagonal", "kfac"}
+        The full covariance of the last layer's weights, or a diagonal or Kronecker-factored one of all layers.
+    prior_precision : float, optional
+        The prior precision τ of each weight; by default n·decay of the training.
+    scale : float
+        A factor of the deviations from the mean.
+    tune : {"auto", "prior", "scale", None}
+        Choose the prior precision or the scale that gives ten averaged draws the lowest −log p on the validation rows.
+        "auto" tunes the prior if the task has validation rows and neither number is given. Untuned draws of all layers
+        are often far worse than the network itself.
+    rows : int, optional
+        Compute the curvature on a random subset of the training rows.
+    fisher : {"exact", "empirical"}
+        The Fisher information, or the empirical one of the observed outcomes.
+    refresh : bool
+        Recompute batch-norm statistics for each draw of all layers.
+    draws : int
+        Members with batch-norm statistics; `posterior.more(task, draws)` has more.
+
+    Examples
+    --------
+    >>> from calibrant.methods import Laplace, Task, Training
+    >>> from calibrant.networks import MLP
+    >>> task = Task.regression([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.2, 2.8])
+    >>> method = Laplace(Training(epochs=2, optimiser="adam", rate=0.01), prior_precision=1.0)
+    >>> method.fit(task, MLP(1, 2, (4,)), device="cpu")
+    LaplacePosterior('laplace', any number of members, 'task', seed=0)
     """
 
     structure: str = "last_layer"
-    prior: float | None = None
+    prior_precision: float | None = None
     scale: float = 1.0
     tune: str | None = "auto"
     rows: int | None = None
@@ -69,275 +90,254 @@ class Laplace(Method):
     reference: ClassVar[str] = "Ritter et al. (2018)"
 
     def __post_init__(self) -> None:
-        for name, known in CHOICES.items():
-            value = getattr(self, name)
-            if value not in known:
-                names = [each for each in known if each is not None]
-                raise UsageError(
-                    f"laplace: {name}",
-                    expected=" or ".join(names),
-                    came=f"got {show(value)}",
-                    do=did_you_mean(str(value), names),
+        for name in ("structure", "fisher", "tune"):
+            if getattr(self, name) is not None or name != "tune":
+                check_choice(
+                    f"laplace: {name}", getattr(self, name), [each for each in CHOICES[name] if each is not None]
                 )
-        for name in ("prior", "scale"):
-            value = getattr(self, name)
-            fits = isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < math.inf
-            if not fits and not (name == "prior" and value is None):
-                raise UsageError(
-                    f"laplace: {name}", expected="a number above 0", came=f"got {show(value)}", do="1.0, for example"
-                )
+        for name in ("prior_precision", "scale"):
+            if getattr(self, name) is not None or name != "prior_precision":
+                check_range(f"laplace: {name}", getattr(self, name), 0, inclusive="neither", hint=f"use {name}=1.0")
         for name in ("rows", "draws"):
-            value = getattr(self, name)
-            fits = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-            if not fits and not (name == "rows" and value is None):
-                raise UsageError(
-                    f"laplace: {name}", expected="a whole number from 1", came=f"got {show(value)}", do="give one"
-                )
+            if getattr(self, name) is not None or name != "rows":
+                check_count(f"laplace: {name}", getattr(self, name))
 
     # ------------------------------------------------------------------------------------- fitting
     def recipe(self, task: Task, network: Any) -> Recipe:
-        """How the network is made; one whose layers cannot be drawn is refused before it is trained."""
-        made = super().recipe(task, network)
-        drawn_layers(made.template(), self.structure)
-        return made
+        """The construction of the network; raises `UsageError` for layers that cannot be drawn, before training."""
+        recipe = super().recipe(task, network)
+        drawn_layers(recipe.template(), self.structure)
+        return recipe
 
     def runs(self, task: Task, seed: int) -> list[Run]:
-        """The one training, if there will be a prior, and rows to choose it by."""
-        self._settled(task)._precision(self.training.decay, task)
+        """One run, after checking that there will be a prior precision, or validation rows to tune it."""
+        self._with_tuning(task)._precision(self.training.decay, task)
         return super().runs(task, seed)
 
-    def posterior(self, trained: Trained) -> LaplacePosterior:
-        """The law about the network that was trained."""
-        return self._named(Points(trained.states, **trained.known), trained.task, trained.device)
-
-    def _named(self, points: Posterior, task: Task, device: torch.device) -> LaplacePosterior:
-        """The law by the settings as they are decided, and told as they were asked for."""
-        made = self._settled(task)._around(points, task, device)
-        made.about = replace(made.about, settings={**made.about.settings, "tune": self.tune})
-        return made
-
-    def _settled(self, task: Task) -> Laplace:
-        """With its tuning decided: of the prior, where there are validation rows and neither number was given."""
-        if self.tune != "auto":
-            return self
-        free = self.prior is None and self.scale == 1.0 and len(task.validation) > 0
-        return replace(self, tune="prior" if free else None)
+    def posterior(self, trained: TrainingResult) -> LaplacePosterior:
+        """The approximation around the trained network."""
+        return self._approximate(
+            WeightSamples(trained.states, **trained.posterior_arguments), trained.task, trained.device
+        )
 
     def around(self, posterior: Posterior, task: Task, *, device: str | torch.device = "auto") -> LaplacePosterior:
-        """The law about a network that is trained already, such as `Vanilla().fit(…)` gives; task: that of training.
+        """The approximation around a trained network, such as the posterior of `Vanilla().fit(…)`, and its task.
 
-        Without `prior`, the decay is that of the network's training, not of this method's `training`.
+        Without `prior_precision`, the weight decay of the network's training is used.
         """
-        where = device_of(device)
+        where = resolve_device(device)
         _check(posterior, task)
-        made = self._named(posterior, task, where)
+        approximation = self._approximate(posterior, task, where)
         rows = task.x[task.train[:TIMED_ROWS].to(task.x.device)].cpu()
-        examples = sum(each["epochs"] for each in made.about.history) * made.about.n
-        return measured(made, rows, where, examples)
+        examples = sum(each["epochs"] for each in approximation.about.history) * approximation.about.n
+        return with_cost(approximation, rows, where, examples)
 
-    def _around(self, points: Posterior, task: Task, device: torch.device) -> LaplacePosterior:
-        begun = time.monotonic()
-        told = points.about.settings.get("training", self.training.settings())
-        prior = self._precision(float(told["decay"]), task)
-        template, state, n = points.template, points.tensors(0), task.n
+    def _with_tuning(self, task: Task) -> Laplace:
+        """The method with "auto" resolved."""
+        if self.tune != "auto":
+            return self
+        free = self.prior_precision is None and self.scale == 1.0 and len(task.validation) > 0
+        return replace(self, tune="prior" if free else None)
+
+    def _approximate(self, network: Posterior, task: Task, device: torch.device) -> LaplacePosterior:
+        method, start = self._with_tuning(task), time.monotonic()
+        training = network.about.settings.get("training", self.training.settings())
+        prior_precision = method._precision(float(training["decay"]), task)
+        template, state, n = network.template, network.tensors(0), task.n
         names = drawn_layers(template, self.structure)
-        rows = task.train[: 0 if _diverged(points) else n]
+        rows = task.train[: 0 if _diverged(network) else n]
         if self.rows is not None and self.rows < len(rows):
-            order = torch.randperm(n, generator=stream(points.seed, "laplace rows"))
+            order = torch.randperm(n, generator=stream(network.seed, "laplace rows"))
             rows = rows[order[: self.rows].sort().values]
-        with reproducible():
+        with deterministic_kernels():
             curvature = curvature_of(self.structure, names, template, state, task, rows, device, self.fisher)
-        about = replace(points.about, method=self.name, settings={**self.settings(), "training": told})
-        known: dict[str, Any] = {
-            "recipe": points.recipe, "likelihood": points.likelihood, "seed": points.seed, "about": about,
-            "template": template,
-        }  # fmt: skip
-        law = _plain(curvature.law(prior, n), state)
-        made = LaplacePosterior(state, law, structure=self.structure, prior=prior, scale=float(self.scale), **known)
-        made = self._refreshed(made if self.tune is None else self._tuned(made, curvature, task, device), task, device)
-        made.about = replace(about, seconds=about.seconds + time.monotonic() - begun)
-        return made
+        about = replace(network.about, method=self.name, settings={**self.settings(), "training": training})
+        approximation = LaplacePosterior(
+            state,
+            _stored_form(curvature.covariance_root(prior_precision, n), state),
+            structure=self.structure,
+            prior_precision=prior_precision,
+            scale=float(self.scale),
+            recipe=network.recipe,
+            likelihood=network.likelihood,
+            seed=network.seed,
+            about=about,
+            template=template,
+        )
+        if method.tune is not None:
+            approximation = method._tune(approximation, curvature, task, device)
+        if self.refresh:
+            approximation = approximation.more(task, self.draws, device)
+        approximation.about = replace(about, seconds=about.seconds + time.monotonic() - start)
+        return approximation
 
-    def _refreshed(
-        self, made: LaplacePosterior, task: Task, device: torch.device, draws: int | None = None
+    def _tune(
+        self, approximation: LaplacePosterior, curvature: Curvature, task: Task, device: torch.device
     ) -> LaplacePosterior:
-        return made.more(task, self.draws if draws is None else draws, device) if self.refresh else made
+        """The prior precision or scale with the best prediction of validation rows, with the same draws for each."""
 
-    def _tuned(
-        self, made: LaplacePosterior, curvature: Curvature, task: Task, device: torch.device
-    ) -> LaplacePosterior:
-        """The law whose prior or scale predicts the validation rows best; the same draws are tried for each."""
-        tried: dict[float, float] = {}
+        def candidate(value: float) -> LaplacePosterior:
+            if self.tune == "scale":
+                return approximation.replace(scale=value)
+            covariance_root = _stored_form(curvature.covariance_root(value, task.n), approximation.state)
+            return approximation.replace(prior_precision=value, covariance_root=covariance_root)
+
+        losses: dict[float, float] = {}
         for factor in GRIDS[str(self.tune)]:
-            value = factor * (made.prior if self.tune == "prior" else made.scale)
-            chosen = self._with(made, value, curvature, task.n)
-            tried[value] = _loss(self._refreshed(chosen, task, device, TUNING_DRAWS), task, device)
-        if not any(map(math.isfinite, tried.values())):
-            raise TrainingError(
-                "laplace: tune",
-                expected="draws that predict validation rows",
-                came="no prior and no scale gives a finite loss",
-                do="look at the network: did its training go well?",
+            value = factor * (approximation.prior_precision if self.tune == "prior" else approximation.scale)
+            posterior = candidate(value)
+            losses[value] = _loss(
+                posterior.more(task, TUNING_DRAWS, device) if self.refresh else posterior, task, device
             )
-        best = min(tried, key=lambda value: tried[value] if math.isfinite(tried[value]) else math.inf)
-        return self._with(made, best, curvature, task.n).changed(tuned=tried)
-
-    def _with(self, made: LaplacePosterior, value: float, curvature: Curvature, n: int) -> LaplacePosterior:
-        if self.tune == "scale":
-            return made.changed(scale=value)
-        return made.changed(prior=value, law=_plain(curvature.law(value, n), made.state))
+        if not any(map(math.isfinite, losses.values())):
+            got = f"no {'prior precision' if self.tune == 'prior' else self.tune} with one"
+            hint = "look at posterior.about.history: did the training converge?"
+            raise TrainingError("laplace: tune", expected="a finite loss on the validation rows", got=got, hint=hint)
+        best = min(losses, key=lambda value: losses[value] if math.isfinite(losses[value]) else math.inf)
+        return candidate(best).replace(tuned=losses)
 
     def _precision(self, decay: float, task: Task) -> float:
-        """τ; refuse to go on without one, or without rows to choose it by."""
+        """τ; raises `UsageError` if there is none, or if there are no validation rows to tune it."""
         if self.tune is not None and not len(task.validation):
-            raise UsageError(
-                "laplace: tune",
-                expected="validation rows, by which the prior or the scale is chosen",
-                came="the task has none",
-                do="hold some back: task.split(0.1)",
-            )
-        if self.prior is None and not decay > 0.0:
-            raise UsageError(
-                "laplace: prior",
-                expected="a prior precision of the weights, because weight decay, which is one, is 0",
-                came="there is none",
-                do="give prior=1.0, for example, or train with decay",
-            )
-        return float(task.n * decay if self.prior is None else self.prior)
+            hint = "use task.split(0.1)"
+            raise UsageError("laplace: tune", expected="a task with validation rows", got="none", hint=hint)
+        if self.prior_precision is None and not decay > 0.0:
+            expected, hint = "a prior precision, as weight decay is 0", "pass prior_precision=1.0, or train with decay"
+            raise UsageError("laplace: prior_precision", expected=expected, got="none", hint=hint)
+        return float(task.n * decay if self.prior_precision is None else self.prior_precision)
 
 
 class LaplacePosterior(Posterior):
-    """A normal law of weights about those of a network.
+    """A normal distribution of weights around those of a network.
 
-    law: what turns standard normal numbers into deviations, part by part and layer by layer. tuned: the loss of each
-    prior or scale that was tried. buffers: statistics of batches of each draw that has its own.
+    covariance_root: a square root of the covariance, by factor and layer. tuned: the validation loss of each candidate
+    of the tuning. buffers: batch-norm statistics of each draw, if draws have their own.
     """
 
     kind: ClassVar[str] = "laplace"
-    how_to_get_more: ClassVar[str] = "posterior = posterior.more(task, draws) has more"
+    more_members_hint: ClassVar[str] = "posterior = posterior.more(task, draws) has more"
 
     def __init__(
         self,
         state: State,
-        law: Law,
+        covariance_root: CovarianceRoot,
         *,
         structure: str,
-        prior: float,
+        prior_precision: float,
         scale: float = 1.0,
         tuned: Mapping[float, float] | None = None,
         buffers: list[State] | None = None,
-        **known: Any,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(**known)
-        self.state, self.law, self.structure, self.prior, self.scale = state, law, structure, prior, scale
+        super().__init__(**kwargs)
+        self.state, self.covariance_root, self.structure, self.scale = state, covariance_root, structure, scale
+        self.prior_precision = prior_precision
         self.tuned, self.buffers = dict(tuned or {}), list(buffers or [])
-        self.layers = sorted(next(iter(law.values())))  # files keep no order of their own
+        self.layers = sorted(next(iter(covariance_root.values())))  # files have no order
         self.shares_features = structure == "last_layer"
 
     def weights(self, k: int) -> State:
-        """The weights of draw k: those that the law is about."""
+        """The weights of draw k."""
         generator = stream(self.seed, k, "laplace")
         deviation = STRUCTURES[self.structure].deviation
-        made: State = {}
+        weights: State = {}
         for name in self.layers:
             mean = matrix(self.state, name)
             z = torch.randn(mean.shape, generator=generator, dtype=mean.dtype)
-            made |= parameters(self.state, name, mean + self.scale * deviation(self.law, name, z))
-        return made
+            weights |= parameters(self.state, name, mean + self.scale * deviation(self.covariance_root, name, z))
+        return weights
 
     def tensors(self, k: int) -> State:
-        """The network with the weights of draw k, and with their statistics."""
+        """The network with the weights of draw k and their batch-norm statistics."""
         return {**self.state, **self.weights(k), **(self.buffers[k] if self.buffers else {})}
 
     @property
     def dtype(self) -> torch.dtype:
-        """What weights are kept in."""
+        """The dtype of the weights."""
         return matrix(self.state, self.layers[0]).dtype
 
     @property
-    def most(self) -> int | None:
-        """As many as have statistics of batches of their own; as many as one likes where all share them."""
+    def max_members(self) -> int | None:
+        """The draws with batch-norm statistics of their own; any number if all share them."""
         return len(self.buffers) or None
 
     def more(self, task: Task, draws: int, device: torch.device | str = "auto") -> LaplacePosterior:
-        """The same law with statistics of batches for so many draws, from the task's training rows.
+        """The same distribution with batch-norm statistics for `draws` draws, from the task's training rows.
 
-        Where the last layer alone is drawn, and in networks without batch normalisation, none are needed.
+        Not needed if only the last layer is drawn, nor for networks without batch norm.
         """
-        if self.structure == "last_layer" or not self.template.normalised:
+        if self.structure == "last_layer" or not self.template.has_batch_norm:
             return self
-        states = [{**self.state, **self.weights(k)} for k in range(counted("draws", draws))]
-        fresh = refresh(self.template, states, task, device_of(device))
+        states = [{**self.state, **self.weights(k)} for k in range(check_count("draws", draws))]
+        fresh = refresh(self.template, states, task, resolve_device(device))
         buffers = [
             {name: value for name, value in state.items() if name.rpartition(".")[2] in STATISTICS} for state in fresh
         ]
-        return self.changed(buffers=buffers)
+        return self.replace(buffers=buffers)
 
-    def changed(self, **changes: Any) -> LaplacePosterior:
-        """The same with another law, prior, scale, or statistics."""
+    def replace(self, **changes: Any) -> LaplacePosterior:
+        """The same posterior with some arguments changed."""
         same: dict[str, Any] = {
             "recipe": self.recipe, "likelihood": self.likelihood, "seed": self.seed, "about": self.about,
-            "template": self.template, "law": self.law, "buffers": self.buffers, **self._settings(),
+            "template": self.template, "covariance_root": self.covariance_root, "buffers": self.buffers,
+            **self._settings(),
         }  # fmt: skip
         return LaplacePosterior(self.state, **{**same, **changes})
 
     def _settings(self) -> dict[str, Any]:
-        return {"structure": self.structure, "prior": self.prior, "scale": self.scale, "tuned": self.tuned}
+        names = ("structure", "prior_precision", "scale", "tuned")
+        return {name: getattr(self, name) for name in names}
 
-    def kept(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """The network, the law, and the statistics of draws."""
-        groups = {"network": self.state, **self.law}
+    def state_dict(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The network, the tensors of the distribution, and the statistics of each draw."""
+        groups = {"network": self.state, **self.covariance_root}
         groups |= {f"buffers{k}": each for k, each in enumerate(self.buffers)}
-        return Kept(groups).flat(), {**self._settings(), "tuned": list(self.tuned.items())}
+        settings = self._settings()
+        settings["prior"] = settings.pop("prior_precision")  # the name in files
+        return TensorGroups(groups).flat(), {**settings, "tuned": list(self.tuned.items())}
 
     @classmethod
-    def of_kept(cls, tensors: Mapping[str, Tensor], settings: Mapping[str, Any], **known: Any) -> LaplacePosterior:
-        """As a file held it."""
-        kept = Kept.of(tensors)
-        parts = STRUCTURES[settings["structure"]].parts  # copied: products of tensors that lie alike round alike
-        law = {part: {name: value.clone() for name, value in kept.groups[part].items()} for part in parts}
-        told = {**settings, "tuned": dict(settings["tuned"])}
-        return cls(kept.groups["network"], law, **told, buffers=kept.numbered("buffers"), **known)
+    def from_state_dict(
+        cls, tensors: Mapping[str, Tensor], settings: Mapping[str, Any], **kwargs: Any
+    ) -> LaplacePosterior:
+        """The inverse of `state_dict`."""
+        groups = TensorGroups.of(tensors)
+        parts = STRUCTURES[settings["structure"]].parts  # copied: products round alike for the same layout
+        covariance_root = {part: {name: value.clone() for name, value in groups.groups[part].items()} for part in parts}
+        rest = {**settings, "tuned": dict(settings["tuned"])}
+        rest["prior_precision"] = rest.pop("prior")  # the name in files
+        return cls(groups.groups["network"], covariance_root, **rest, buffers=groups.numbered("buffers"), **kwargs)
 
 
 def _check(posterior: Posterior, task: Task) -> None:
-    """One network, and the task that it was trained for."""
-    if not isinstance(posterior, Points) or posterior.most != 1:
-        count = posterior.most if posterior.most is not None else "any number of"
-        raise UsageError(
-            "laplace: around",
-            expected="the posterior of one trained network",
-            came=f"it is {type(posterior).__name__} of {count} members",
-            do="train one with Vanilla(…).fit(…)",
-        )
+    """Raise `UsageError` unless this is one network and the task it was trained on."""
+    if not isinstance(posterior, WeightSamples) or posterior.max_members != 1:
+        count = posterior.max_members if posterior.max_members is not None else "any number of"
+        got, hint = f"{type(posterior).__name__} with {count} members", "train a network with Vanilla(…).fit(…)"
+        raise UsageError("laplace: around", expected="the posterior of one trained network", got=got, hint=hint)
     if _diverged(posterior):
-        raise TrainingError(
-            "laplace: around",
-            expected="a network whose training went well",
-            came="its loss or its weights are not finite",
-            do="train it again at a lower rate",
-        )
+        got, hint = "a loss or weights that are not finite", "train it again with a lower rate"
+        raise TrainingError("laplace: around", expected="a network whose training converged", got=got, hint=hint)
     if (task.likelihood, task.shape) != (posterior.likelihood, posterior.recipe.shape):
         raise UsageError(
             "laplace: around",
-            expected=f"the task of training: {posterior.likelihood} of rows of shape {posterior.recipe.shape}",
-            came=f"it is {task.likelihood} of rows of shape {task.shape}",
-            do="give the task that the network was trained on",
+            expected=f"the task of training: {posterior.likelihood} with rows of shape {posterior.recipe.shape}",
+            got=f"{task.likelihood} with rows of shape {task.shape}",
+            hint="pass the task that the network was trained on",
         )
 
 
-def _diverged(points: Posterior) -> bool:
-    """Whether training failed, so that members are no numbers whatever is drawn."""
-    finite = all(bool(torch.isfinite(value).all()) for value in points.tensors(0).values())
-    return not finite or any(each.get("diverged", False) for each in points.about.history)
+def _diverged(network: Posterior) -> bool:
+    finite = all(bool(torch.isfinite(value).all()) for value in network.tensors(0).values())
+    return not finite or any(each.get("diverged", False) for each in network.about.history)
 
 
-def _plain(law: Law, state: State) -> Law:
-    """A law in the precision of the network, in this machine's memory, each tensor in one piece as files hold it."""
-    kinds = {name: state[f"{name}.weight"].dtype for each in law.values() for name in each}
+def _stored_form(covariance_root: CovarianceRoot, state: State) -> CovarianceRoot:
+    """Contiguous CPU tensors in the dtype of the network, as in files."""
+    kinds = {name: state[f"{name}.weight"].dtype for each in covariance_root.values() for name in each}
     return {
         part: {name: value.to(dtype=kinds[name], device="cpu").contiguous() for name, value in each.items()}
-        for part, each in law.items()
+        for part, each in covariance_root.items()
     }
 
 

@@ -1,14 +1,15 @@
-"""The curvature of a trained network's likelihood at its weights, and the normal laws that come of it.
+"""The curvature of a likelihood at a network's trained weights, and the Gaussian posteriors derived from it.
 
-The generalised Gauss-Newton matrix of n rows is H = Σᵢ JᵢᵀΛᵢJᵢ, Jᵢ the slopes of the outputs of row i by the weights
-and Λᵢ the Fisher information of those outputs. Here Λᵢ = SᵢSᵢᵀ: each column of S goes back through the network as if it
-were the slope of a loss, and with g the slopes that it leaves at a layer's output Z = W·a, its share of H is the outer
-product of Σₜ gₜaₜᵀ with itself, t over positions. The posterior's precision is H + τI. Of H is kept
+The generalised Gauss-Newton matrix of n rows is H = Σᵢ JᵢᵀΛᵢJᵢ, with Jᵢ the Jacobian of the outputs of row i with
+respect to the weights, and Λᵢ the Fisher information of those outputs. With Λᵢ = SᵢSᵢᵀ, each column of S is
+backpropagated as if it were the gradient of a loss. If g are the resulting gradients at a layer's output Z = W·a, the
+column contributes the outer product of Σₜ gₜaₜᵀ with itself, t over positions. The posterior precision is H + τI. The
+structures approximate H by
 
-- last_layer: all of the last layer's block, Σᵢ Λᵢ ⊗ aᵢaᵢᵀ;
-- diagonal: the diagonal, of every layer, Σᵢ Σ_S (Σₜ gₜaₜᵀ)², exactly;
-- kfac: of every layer a Kronecker product n·G ⊗ A, with A = E[Σₜ aₜaₜᵀ] and G = E[Σ_S meanₜ gₜgₜᵀ]. The precision is
-  (√n G + √τ/π·I) ⊗ (√n A + √τ π·I), π² = (tr A/D)/(tr G/O), so that the law of W is matrix normal.
+- last_layer: the full block of the last layer, Σᵢ Λᵢ ⊗ aᵢaᵢᵀ;
+- diagonal: the exact diagonal for every layer, Σᵢ Σ_S (Σₜ gₜaₜᵀ)²;
+- kfac: a Kronecker product for every layer, n·G ⊗ A, with A = E[Σₜ aₜaₜᵀ] and G = E[Σ_S meanₜ gₜgₜᵀ]. The precision is
+  (√n G + √τ/π·I) ⊗ (√n A + √τ π·I), π² = (tr A/D)/(tr G/O), so that the posterior of W is matrix normal.
 
 References: MacKay (1992), A practical Bayesian framework for backpropagation networks; Martens & Grosse (2015), ICML:
 2408-2417, for the factors and π; Grosse & Martens (2016), ICML: 573-582, for convolutions; Ritter et al. (2018), ICLR
@@ -36,71 +37,74 @@ from calibrant.training.task import Task
 
 ROWS_AT_ONCE = 256
 SQUARED_AT_ONCE = 1 << 26
-"""Numbers of per-row slopes that are held at a time."""
-Law = dict[str, State]
-"""Parts of a law by name, and of each part a tensor for every layer."""
+"""The maximum number of elements of per-row gradients in memory."""
+CovarianceRoot = dict[str, State]
+"""The factors of a square root of the covariance by name, each with a tensor for every layer."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of rows that passed: what arrived at each layer, roots S (n, O, C), and slopes for each column of S."""
+    """A forward pass of a block of rows: layer inputs and outputs, network outputs, and the roots S (n, O, C)."""
 
     module: nn.Module
-    arrived: State
-    left: State
+    layer_inputs: State
+    layer_outputs: State
     outputs: Tensor
     roots: Tensor
 
     def inputs(self, name: str) -> Tensor:
         """a (n, T, D) of a layer."""
-        return patches(self.module.get_submodule(name), self.arrived[name])
+        return patches(self.module.get_submodule(name), self.layer_inputs[name])
 
-    def slopes(self) -> Iterator[State]:
+    def gradients(self) -> Iterator[State]:
         """g (n, T, O) of each layer, for each column of S."""
-        names, count = list(self.left), self.roots.shape[-1]
+        names, count = list(self.layer_outputs), self.roots.shape[-1]
         for column in range(count):
-            sent = self.roots[..., column].to(self.outputs.dtype)
-            found = torch.autograd.grad(
-                self.outputs, list(self.left.values()), sent, retain_graph=column < count - 1, allow_unused=True
+            gradients = torch.autograd.grad(
+                self.outputs,
+                list(self.layer_outputs.values()),
+                self.roots[..., column].to(self.outputs.dtype),
+                retain_graph=column < count - 1,
+                allow_unused=True,
             )
             yield {
-                name: positions(self.module.get_submodule(name), slope)
-                for name, slope in zip(names, found, strict=True)
-                if slope is not None
+                name: positions(self.module.get_submodule(name), gradient)
+                for name, gradient in zip(names, gradients, strict=True)
+                if gradient is not None
             }
 
 
 class Curvature(ABC):
-    """Sums over rows. shapes: (O, D) of each layer whose weights are drawn."""
+    """A structure of the curvature, accumulated over rows. shapes: (O, D) of each layer whose weights are drawn."""
 
     name: ClassVar[str]
     backward: ClassVar[bool] = True
-    """Whether slopes are sent back through the network."""
+    """Whether the structure needs gradients at all layers."""
     parts: ClassVar[tuple[str, ...]]
-    """What a law of this structure is made of."""
+    """The names of the factors of its covariance root."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, int]], device: torch.device) -> None:
         self.shapes, self.device, self.count = dict(shapes), device, 0
 
     @abstractmethod
     def add(self, block: Block) -> None:
-        """Take a block of rows into the sums."""
+        """Add a block of rows."""
 
     @abstractmethod
-    def law(self, prior: float, n: int) -> Law:
-        """The normal law of weights about their values, for n rows like those seen and a prior precision."""
+    def covariance_root(self, prior: float, n: int) -> CovarianceRoot:
+        """The Gaussian posterior of the weights for a prior precision, with the curvature scaled to n rows."""
 
     @staticmethod
     @abstractmethod
-    def deviation(law: Law, name: str, z: Tensor) -> Tensor:
-        """How far W (O, D) of a layer lies from its mean, for standard normal z (O, D)."""
+    def deviation(covariance_root: CovarianceRoot, name: str, z: Tensor) -> Tensor:
+        """The deviation of W (O, D) of a layer from its mean, from standard normal z (O, D)."""
 
     def _zeros(self, *shape: int) -> Tensor:
         return torch.zeros(shape, dtype=torch.float64, device=self.device)
 
 
 class LastLayer(Curvature):
-    """The whole block of the last layer, (O·D)²."""
+    """The full block of the last layer, (O·D)²."""
 
     name: ClassVar[str] = "last_layer"
     parts: ClassVar[tuple[str, ...]] = ("whole",)
@@ -112,7 +116,7 @@ class LastLayer(Curvature):
         self.matrix = self._zeros(outputs * inputs, outputs * inputs)
 
     def add(self, block: Block) -> None:
-        """Σᵢ Λᵢ ⊗ aᵢaᵢᵀ, the rows of one output after another."""
+        """Σᵢ Λᵢ ⊗ aᵢaᵢᵀ, one block of rows per output."""
         a = block.inputs(self.layer)[:, 0].double()
         fisher = block.roots @ block.roots.mT
         width = a.shape[1]
@@ -121,14 +125,14 @@ class LastLayer(Curvature):
             self.matrix[output * width : (output + 1) * width] += a.T @ right
         self.count += len(a)
 
-    def law(self, prior: float, n: int) -> Law:
+    def covariance_root(self, prior: float, n: int) -> CovarianceRoot:
         """R with RRᵀ = (H + τI)⁻¹."""
         return {"whole": {self.layer: _root_of_inverse(self.matrix * (n / max(self.count, 1)), prior)}}
 
     @staticmethod
-    def deviation(law: Law, name: str, z: Tensor) -> Tensor:
+    def deviation(covariance_root: CovarianceRoot, name: str, z: Tensor) -> Tensor:
         """R z."""
-        return (law["whole"][name] @ z.flatten()).view_as(z)
+        return (covariance_root["whole"][name] @ z.flatten()).view_as(z)
 
 
 class Diagonal(Curvature):
@@ -143,20 +147,20 @@ class Diagonal(Curvature):
 
     def add(self, block: Block) -> None:
         """Σᵢ Σ_S (Σₜ gₜaₜᵀ)²."""
-        for slopes in block.slopes():
-            for name, g in slopes.items():
+        for gradients in block.gradients():
+            for name, g in gradients.items():
                 self.sums[name] += _squares(g, block.inputs(name)).double()
         self.count += len(block.outputs)
 
-    def law(self, prior: float, n: int) -> Law:
+    def covariance_root(self, prior: float, n: int) -> CovarianceRoot:
         """Standard deviations (h + τ)^−½."""
         share = n / max(self.count, 1)
         return {"std": {name: (value * share + prior).rsqrt() for name, value in self.sums.items()}}
 
     @staticmethod
-    def deviation(law: Law, name: str, z: Tensor) -> Tensor:
+    def deviation(covariance_root: CovarianceRoot, name: str, z: Tensor) -> Tensor:
         """σ ⊙ z."""
-        return law["std"][name] * z
+        return covariance_root["std"][name] * z
 
 
 class Kronecker(Curvature):
@@ -171,12 +175,12 @@ class Kronecker(Curvature):
         self.g = {name: self._zeros(outputs, outputs) for name, (outputs, _) in self.shapes.items()}
 
     def add(self, block: Block) -> None:
-        """Outer products of what arrives, summed over positions; of slopes, averaged over them."""
+        """Outer products of inputs, summed over positions, and of gradients, averaged over positions."""
         for name in self.shapes:
             a = block.inputs(name).flatten(0, 1)
             self.a[name] += (a.T @ a).double()
-        for slopes in block.slopes():
-            for name, g in slopes.items():
+        for gradients in block.gradients():
+            for name, g in gradients.items():
                 flat = g.flatten(0, 1)
                 self.g[name] += (flat.T @ flat).double() / g.shape[1]
         self.count += len(block.outputs)
@@ -186,30 +190,30 @@ class Kronecker(Curvature):
         rows = max(self.count, 1)
         return self.a[name] / rows, self.g[name] / rows
 
-    def law(self, prior: float, n: int) -> Law:
+    def covariance_root(self, prior: float, n: int) -> CovarianceRoot:
         """Roots of the inverses of both factors of the precision."""
-        made: Law = {"rows": {}, "columns": {}}
+        root: CovarianceRoot = {"rows": {}, "columns": {}}
         for name in self.shapes:
             a, g = self.factors(name)
             means = float(a.diagonal().mean()), float(g.diagonal().mean())
-            if not all(means):  # no curvature at all: the prior is left
+            if not all(means):  # zero curvature: only the prior remains
                 a, g, means = torch.zeros_like(a), torch.zeros_like(g), (1.0, 1.0)
             pi = math.sqrt(means[0] / means[1])
-            made["columns"][name] = _root_of_inverse(math.sqrt(n) * a, math.sqrt(prior) * pi)
-            made["rows"][name] = _root_of_inverse(math.sqrt(n) * g, math.sqrt(prior) / pi)
-        return made
+            root["columns"][name] = _root_of_inverse(math.sqrt(n) * a, math.sqrt(prior) * pi)
+            root["rows"][name] = _root_of_inverse(math.sqrt(n) * g, math.sqrt(prior) / pi)
+        return root
 
     @staticmethod
-    def deviation(law: Law, name: str, z: Tensor) -> Tensor:
+    def deviation(covariance_root: CovarianceRoot, name: str, z: Tensor) -> Tensor:
         """R_G z R_Aᵀ."""
-        return law["rows"][name] @ z @ law["columns"][name].T
+        return covariance_root["rows"][name] @ z @ covariance_root["columns"][name].T
 
 
 STRUCTURES: Mapping[str, type[Curvature]] = {kind.name: kind for kind in (LastLayer, Diagonal, Kronecker)}
 
 
 def _squares(g: Tensor, a: Tensor) -> Tensor:
-    """Σᵢ (Σₜ gₜaₜᵀ)², elementwise, of slopes (n, T, O) and inputs (n, T, D)."""
+    """Σᵢ (Σₜ gₜaₜᵀ)², elementwise, for gradients (n, T, O) and inputs (n, T, D)."""
     if a.shape[1] == 1:
         return g[:, 0].square().T @ a[:, 0].square()
     step = max(1, SQUARED_AT_ONCE // (g.shape[2] * a.shape[2]))
@@ -226,15 +230,15 @@ def _root_of_inverse(curvature: Tensor, prior: float) -> Tensor:
     if int(failed) or not float(lower.diagonal().min()) ** 2 > rounding:
         raise UsageError(
             "prior",
-            expected="a prior precision with which the posterior's is positive definite",
-            came=f"{prior:.3g} is too small beside curvatures of up to {float(curvature.diagonal().max()):.3g}",
-            do="give a larger prior=…, or train with more decay",
+            expected="a prior precision with a positive definite posterior precision",
+            got=f"{prior:.3g}, too small for a curvature of up to {float(curvature.diagonal().max()):.3g}",
+            hint="use a larger prior_precision, or train with more weight decay",
         )
     eye = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
     return torch.linalg.solve_triangular(lower.T, eye, upper=True)
 
 
-# --------------------------------------------------------------------------------------------- over rows
+# -------------------------------------------------------------------------------------------- computation
 def curvature_of(
     structure: str,
     names: tuple[str, ...],
@@ -245,64 +249,56 @@ def curvature_of(
     device: torch.device,
     fisher: str = "exact",
 ) -> Curvature:
-    """The curvature over rows of a task, as they are: none is varied, none of their units dropped, and batch
-    normalisation has the statistics of training."""
+    """The curvature over rows of a task, without augmentation or dropout, and with batch norm in evaluation mode."""
     shapes = {name: tuple(matrix(state, name).shape) for name in names}
-    made = STRUCTURES[structure](shapes, device)
+    curvature = STRUCTURES[structure](shapes, device)
     drawn = {f"{name}.{part}" for name in names for part in ("weight", "bias")}
     tensors = {
-        name: value.detach().to(device).requires_grad_(made.backward and name in drawn) for name, value in state.items()
+        name: value.detach().to(device).requires_grad_(curvature.backward and name in drawn)
+        for name, value in state.items()
     }
     module = template.module.to(device).eval()
-    with traced(module, names) as (arrived, left), torch.set_grad_enabled(made.backward):
-        for x, y in _blocks(task.to(device), rows.to(device), tensors["y_mean"].dtype):
-            arrived.clear()
-            left.clear()
+    scale = Scale(tensors["y_mean"], tensors["y_std"])
+    task = task.to(device)
+    with traced(module, names) as (inputs_of, outputs_of), torch.set_grad_enabled(curvature.backward):
+        for block in rows.to(device).split(ROWS_AT_ONCE) if len(rows) else ():
+            x, y = task.as_input(task.x[block], scale.mean.dtype), task.y[block]
+            inputs_of.clear()
+            outputs_of.clear()
             outputs = functional_call(module, tensors, (x,))
-            _check(names, arrived, outputs)
-            scale = Scale(tensors["y_mean"], tensors["y_std"])
-            made.add(Block(module, arrived, left, outputs, roots(task.likelihood, outputs, y, scale, fisher)))
-    return made
+            _check(names, inputs_of, outputs)
+            root = roots(task.likelihood, outputs, y, scale, fisher)
+            curvature.add(Block(module, inputs_of, outputs_of, outputs, root))
+    return curvature
 
 
-def _blocks(task: Task, rows: Tensor, dtype: torch.dtype) -> Iterator[tuple[Tensor, Tensor]]:
-    for part in rows.split(ROWS_AT_ONCE) if len(rows) else ():
-        yield task.seen(task.x[part], dtype), task.y[part]
-
-
-def _check(names: tuple[str, ...], arrived: State, outputs: Tensor) -> None:
-    """Each layer must have seen these rows, first, so that slopes can be told apart by rows."""
+def _check(names: tuple[str, ...], inputs_of: State, outputs: Tensor) -> None:
+    """Raise for outputs that are not finite, and for layer inputs whose first axis is not that of the rows."""
     if not bool(torch.isfinite(outputs).all()):
-        raise TrainingError(
-            "curvature",
-            expected="a network with finite outputs on its training rows",
-            came="some are not finite",
-            do="train it again at a lower rate, or look for odd values in the data",
-        )
+        expected = "a network with finite outputs on its training rows"
+        hint = "train again with a lower learning rate, or look for outliers in the data"
+        raise TrainingError("curvature", expected=expected, got="NaN or infinite outputs", hint=hint)
     count = len(outputs)
     for name in names:
-        if name not in arrived or len(arrived[name]) != count:
-            came = f"shape {tuple(arrived[name].shape)}" if name in arrived else "nothing"
-            raise UsageError(
-                f"layer {name}",
-                expected=f"inputs whose first axis is that of the {count} rows",
-                came=f"it got {came}",
-                do="keep rows first in forward(), or use another structure or method",
-            )
+        if name not in inputs_of or len(inputs_of[name]) != count:
+            got = f"shape {tuple(inputs_of[name].shape)}" if name in inputs_of else "no call of the layer"
+            expected = f"inputs with the {count} rows as first axis"
+            hint = "keep rows as the first axis in forward(), or use another structure or method"
+            raise UsageError(f"layer {name}", expected=expected, got=got, hint=hint)
 
 
 def roots(likelihood: Likelihood, outputs: Tensor, y: Tensor, scale: Scale, fisher: str = "exact") -> Tensor:
     """S (n, O, C) in double precision with SSᵀ = Λ, the Fisher information of outputs (n, O).
 
-    exact: its expectation over the y that the network predicts. empirical: the outer product of the slope of −log p at
-    the y that came. Of classes, diag(p) − ppᵀ = SSᵀ with S = diag(√p) − p√pᵀ.
+    exact: the expectation over y from the predicted distribution. empirical: the outer product of the gradient of
+    −log p at the observed y. For classes, diag(p) − ppᵀ = SSᵀ with S = diag(√p) − p√pᵀ.
     """
     wide = outputs.detach().double()
     if fisher == "empirical":
         with torch.enable_grad():
             wide.requires_grad_()
-            (slope,) = torch.autograd.grad(likelihood.nll(wide, y, scale).sum(), wide)
-        return slope[..., None]
+            (gradient,) = torch.autograd.grad(likelihood.nll(wide, y, scale).sum(), wide)
+        return gradient[..., None]
     if isinstance(likelihood, Categorical):
         p = torch.softmax(wide, dim=-1)
         return torch.diag_embed(p.sqrt()) - p[..., :, None] * p.sqrt()[..., None, :]

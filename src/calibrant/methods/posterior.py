@@ -1,8 +1,7 @@
-"""A posterior: as many networks as one asks for, each a function of (seed, k) that is applied to all rows.
+"""Posteriors: distributions over networks. Member k is a function of (seed, k) and is applied to all rows.
 
-A *member* is a network with its tensors: weights, statistics of batch normalisation, masks of dropout. Members of every
-method are of this one kind, and `predict` knows nothing else. What a posterior keeps, and how it makes the tensors of
-member k from it, is all that methods differ in.
+A *member* is a network with its tensors: weights, batch-norm statistics and dropout masks. `predict` uses members only;
+methods differ in what their posteriors store, and how the tensors of member k are computed from it.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from calibrant.errors import ShapeError, TrainingError, UsageError, ValuesError
+from calibrant.errors import FileError, ShapeError, TrainingError, UsageError, ValuesError
 from calibrant.methods.costs import Cost
 from calibrant.networks.recipe import Recipe, Template
 from calibrant.networks.stack import State
 from calibrant.predictions import Classification, Regression
-from calibrant.training.augmenting import Augmentation
+from calibrant.training.augmentation import Augmentation
 from calibrant.training.likelihoods import Likelihood, Scale
-from calibrant.training.settings import counted, device_of, reproducible
+from calibrant.training.settings import check_count, deterministic_kernels, resolve_device
 from calibrant.training.task import as_tensor
 
 ROWS_AT_ONCE = 1024
-USUAL_MEMBERS = 50
-"""Members that are asked of a posterior without end when nobody says how many."""
+DEFAULT_MEMBERS = 50
+"""The default number of members of a posterior with any number of them."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """One network, applied to all rows alike. vary: the variation (1, 3) of images that it looks at."""
+    """One network. vary: its variation (1, 3) of images, if it is augmented."""
 
     template: Template
     tensors: State
@@ -45,29 +44,31 @@ class Member:
     @torch.no_grad()
     def __call__(self, x: Any, *, device: str | torch.device = "auto", batch: int = ROWS_AT_ONCE) -> Tensor:
         """Outputs (n, O) of raw rows (n, …)."""
-        where = device_of(device)
+        where = resolve_device(device)
         tensors = {name: value.to(where) for name, value in self.tensors.items()}
         module = self.template.module.to(where).eval()
         rows = torch.as_tensor(x)
-        parts = [functional_call(module, tensors, (self.seen(part.to(where)),)).cpu() for part in rows.split(batch)]
+        parts = [
+            functional_call(module, tensors, (self.augmented(part.to(where)),)).cpu() for part in rows.split(batch)
+        ]
         return torch.cat(parts)
 
-    def seen(self, x: Tensor) -> Tensor:
-        """The rows as this member looks at them."""
+    def augmented(self, x: Tensor) -> Tensor:
+        """The rows in this member's variation."""
         if self.augment is None or self.vary is None:
             return x
         rows = torch.arange(len(x), device=x.device)
-        return self.augment.cut(self.augment.bordered(x), rows, self.vary.to(x.device).expand(len(x), 3))
+        return self.augment.cut(self.augment.pad_images(x), rows, self.vary.to(x.device).expand(len(x), 3))
 
     @property
     def scale(self) -> Scale:
-        """What y is standardised by."""
+        """Mean and standard deviation by which y is standardised."""
         return Scale(self.tensors["y_mean"], self.tensors["y_std"])
 
 
 @dataclass(frozen=True)
 class About:
-    """Where a posterior comes from: its method and settings, the task, how training went, and what it costs."""
+    """The origin of a posterior: method, settings, task, training history and cost."""
 
     method: str
     settings: Mapping[str, Any]
@@ -78,74 +79,72 @@ class About:
     device: str = "cpu"
     cost: Cost | None = None
 
-    def told(self) -> dict[str, Any]:
-        """All of it as JSON has it."""
+    def to_json(self) -> dict[str, Any]:
+        """The facts as JSON values."""
         return {**vars(self), "history": list(self.history), "cost": None if self.cost is None else vars(self.cost)}
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> About:
-        """What JSON told."""
-        rest = dict(told)
+    def from_json(cls, data: Mapping[str, Any]) -> About:
+        """The inverse of `to_json`."""
+        rest = dict(data)
         cost = rest.pop("cost", None)
         return cls(**{**rest, "history": tuple(rest.pop("history", ()))}, cost=None if cost is None else Cost(**cost))
 
 
 class Posterior(ABC):
-    """What a method leaves: members without number, or as many as were trained."""
+    """A distribution over networks: any number of members, or as many as were trained."""
 
     kind: ClassVar[str]
     shares_features: bool = False
-    """Whether members differ in the last layer alone, so that the rest is computed once for all of them."""
+    """Whether members differ only in the last layer, so that the other layers are computed once."""
 
-    how_to_get_more: ClassVar[str] = "ask for fewer, or train more"
+    more_members_hint: ClassVar[str] = "ask for fewer, or train more"
 
     def __init__(
         self, recipe: Recipe, likelihood: Likelihood, seed: int, about: About, template: Template | None = None
     ) -> None:
-        """template: that of the recipe, where there is one already; posteriors may share it."""
+        """template: the template of the recipe, if it exists already; posteriors may share it."""
         self.recipe, self.likelihood, self.seed, self.about = recipe, likelihood, seed, about
         self.template = recipe.template() if template is None else template
 
-    # ----------------------------------------------------------------------------- what methods say
+    # ----------------------------------------------------------------------------- for subclasses
     @abstractmethod
     def tensors(self, k: int) -> State:
-        """The tensors of member k, the same whenever it is asked for."""
+        """The tensors of member k, the same in every call."""
 
     @property
     @abstractmethod
-    def most(self) -> int | None:
-        """How many members there are; None: as many as one likes."""
+    def max_members(self) -> int | None:
+        """The number of members; None for any number."""
 
     @abstractmethod
-    def kept(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """What a file holds: named tensors, and settings as JSON has them."""
+    def state_dict(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The content of a file: named tensors, and settings as JSON values."""
 
     @classmethod
     @abstractmethod
-    def of_kept(cls, tensors: Mapping[str, Tensor], settings: Mapping[str, Any], **known: Any) -> Posterior:
-        """The posterior of what a file held; `known` are the arguments of `__init__`."""
+    def from_state_dict(cls, tensors: Mapping[str, Tensor], settings: Mapping[str, Any], **kwargs: Any) -> Posterior:
+        """The inverse of `state_dict`; `kwargs` are the arguments of `__init__`."""
 
     # ------------------------------------------------------------------------------------ members
     def member(self, k: int) -> Member:
         """Member k, from 0."""
-        return Member(self.template, self.tensors(self._known(k)))
+        return Member(self.template, self.tensors(self._check_member(k)))
 
-    def _known(self, k: int) -> int:
-        """A number of a member that there is."""
-        number = counted("member", k, least=0)
-        if self.most is not None and number >= self.most:
-            raise UsageError(
-                "member", expected=f"a number from 0 to {self.most - 1}", came=f"got {k}", do="choose one of those"
-            )
+    def _check_member(self, k: int) -> int:
+        number = check_count("member", k, least=0)
+        if self.max_members is not None and number >= self.max_members:
+            expected, hint = f"a number from 0 to {self.max_members - 1}", "count members from 0"
+            raise UsageError("member", expected=expected, got=f"{k}", hint=hint)
         return number
 
     def module(self, k: int = 0) -> torch.nn.Module:
-        """Member k as an ordinary network that takes raw rows, with its weights in it."""
+        """Member k as an ordinary `nn.Module` that takes raw rows."""
         module = self.recipe.template().module.to(self.dtype)
-        known = dict(module.named_parameters())
+        parameters = dict(module.named_parameters())
         for name, value in self.member(k).tensors.items():
-            if name in known:
-                known[name].data.copy_(value)  # in place: layers may share it
+            if name in parameters:
+                parameters[name].data.copy_(value)  # in place, as layers may share it
             else:
                 owner, _, leaf = name.rpartition(".")
                 module.get_submodule(owner)._buffers[leaf] = value.clone()
@@ -159,78 +158,89 @@ class Posterior(ABC):
         y: Any = None,
         batch: int = ROWS_AT_ONCE,
         device: str | torch.device = "auto",
-        **known: Any,
+        **kwargs: Any,
     ) -> Classification | Regression:
-        """Predictions of the first `members` members for raw rows x (n, …); y: what is known to be true.
+        """Predictions of the first members.
 
-        known: names, ids, weights and columns of the predictions. The method's name and seed stand in their `meta`.
+        Parameters
+        ----------
+        x : array_like of shape (n, …)
+            Raw rows, as in training.
+        members : int, optional
+            The number of members; by default all of them, or 50.
+        y : array_like of shape (n,), optional
+            Labels or outcomes.
+        batch : int
+            Rows computed at a time.
+        device : str or torch.device
+            "auto" uses a GPU if there is one.
+        **kwargs
+            `classes`, `ids`, `weights`, `columns`, `meta` and `name` of the predictions.
+
+        Returns
+        -------
+        Classification or Regression
+            With the method's name and seed in `meta`.
         """
         rows = self._rows(x)
-        count, batch = self._count(members), counted("batch", batch)
-        if "labels" in known:
-            raise UsageError("predict", expected="what is true as y=", came="it came as labels=", do="say y=labels")
-        with reproducible():
-            outputs, scales = self.outputs(rows, count, batch=batch, device=device)
+        count, batch = self._count(members), check_count("batch", batch)
+        if "labels" in kwargs:
+            raise UsageError("predict", expected="labels as y=…", got="labels=…", hint="write y=labels")
+        with deterministic_kernels():
+            outputs, standardisation = self.outputs(rows, count, batch=batch, device=device)
         if not bool(torch.isfinite(outputs).all()):
-            raise TrainingError(
-                "predict",
-                expected="members that give finite numbers",
-                came="some do not: they diverged in training, or in a draw",
-                do="see about.history, and train with a lower rate or with clip",
-            )
-        meta = {"method": self.about.method, "task": self.about.task, "seed": self.seed, **known.pop("meta", {})}
-        known.setdefault("name", self.about.method)
-        return self.likelihood.predictions(outputs, scales, y, meta=meta, **known)
+            got = "NaN or infinity: members diverged in training or in a draw"
+            hint = "look at posterior.about.history, and train with a lower rate or with clip=1.0"
+            raise TrainingError("predict", expected="finite outputs of all members", got=got, hint=hint)
+        meta = {"method": self.about.method, "task": self.about.task, "seed": self.seed, **kwargs.pop("meta", {})}
+        kwargs.setdefault("name", self.about.method)
+        return self.likelihood.predictions(outputs, standardisation, y, meta=meta, **kwargs)
 
     def outputs(
         self, rows: Tensor, count: int, *, batch: int = ROWS_AT_ONCE, device: str | torch.device = "auto"
     ) -> tuple[Tensor, Scale]:
-        """Outputs (M, n, O) of the first members, and what each of them standardises y by."""
-        where = device_of(device)
-        shared = self.shares_features and self.template.last is not None
-        made = list(
-            self._from_features(rows, count, batch, where) if shared else self._one_by_one(rows, count, batch, where)
-        )
-        scale = Scale(*(torch.stack([getattr(each, part) for _, each in made]) for part in ("mean", "std")))
-        return torch.stack([outputs for outputs, _ in made]), scale
-
-    def _one_by_one(self, rows: Tensor, count: int, batch: int, where: torch.device) -> Iterator[tuple[Tensor, Scale]]:
-        for k in range(count):
-            member = self.member(k)
-            yield member(rows, device=where, batch=batch), member.scale
+        """Outputs (M, n, O) of the first members, and the scale of y of each."""
+        where = resolve_device(device)
+        if self.shares_features and self.template.last is not None:
+            pairs = list(self._from_features(rows, count, batch, where))
+        else:
+            members = (self.member(k) for k in range(count))
+            pairs = [(member(rows, device=where, batch=batch), member.scale) for member in members]
+        scale = Scale(*(torch.stack([getattr(each, part) for _, each in pairs]) for part in ("mean", "std")))
+        return torch.stack([outputs for outputs, _ in pairs]), scale
 
     @torch.no_grad()
     def _from_features(
         self, rows: Tensor, count: int, batch: int, where: torch.device
     ) -> Iterator[tuple[Tensor, Scale]]:
-        """The inputs of the last layer once, and the last layer of each member."""
+        """Compute the inputs of the last layer once, and the last layer of each member."""
         first = self.member(0)
         name = str(self.template.last)
         features = torch.cat(list(inputs_of(first, name, rows, batch, where)))
         layer = self.template.module.get_submodule(name)
         for k in range(count):
             member = first if k == 0 else self.member(k)
-            own = {
-                key: member.tensors[f"{name}.{key}"].to(where)
-                for key in _own(layer)
-                if f"{name}.{key}" in member.tensors
-            }
-            parts = [_alone(layer, own, part.to(where)).cpu() for part in features.split(batch)]
+            keys = [key for key, _ in (*layer.named_parameters(), *layer.named_buffers())]
+            names = {key: f"{name}.{key}" for key in keys if f"{name}.{key}" in member.tensors}
+            tensors = {key: member.tensors[full].to(where) for key, full in names.items()}
+            parts = []
+            for part in features.split(batch):
+                if "calls" in vars(layer):  # a site of dropout
+                    layer.calls = 0
+                parts.append(functional_call(layer, tensors, (part.to(where),)).cpu())
             yield torch.cat(parts), member.scale
 
     # ------------------------------------------------------------------------------------- checks
     def _rows(self, x: Any) -> Tensor:
         rows = as_tensor(x, "x")
         if tuple(rows.shape[1:]) != self.recipe.shape or not len(rows):
-            raise ShapeError(
-                "x",
-                expected=f"rows of shape {self.recipe.shape}, as in training, at least one",
-                came=f"its shape is {tuple(rows.shape)}",
-                do="put rows first, and prepare them as those of training",
-            )
+            expected = f"at least one row of shape {self.recipe.shape}, as in training"
+            hint = "put rows first, and preprocess them as in training"
+            raise ShapeError("x", expected=expected, got=f"shape {tuple(rows.shape)}", hint=hint)
         if rows.is_floating_point():
             if not bool(torch.isfinite(rows).all()):
-                raise ValuesError("x", expected="finite numbers", came="some are not", do="fill in what is missing")
+                hint = "impute or drop missing values"
+                raise ValuesError("x", expected="finite numbers", got="NaN or infinity", hint=hint)
             wide = self.recipe.standardises and self.recipe.x_dtype == torch.float64
             rows = rows.to(torch.float64 if wide else self.dtype)
         elif self.recipe.x_dtype.is_floating_point and not self.recipe.standardises:
@@ -239,85 +249,105 @@ class Posterior(ABC):
 
     @cached_property
     def dtype(self) -> torch.dtype:
-        """What weights are kept in."""
+        """The dtype of the weights."""
         return self.tensors(0)["y_std"].dtype
 
     def _count(self, members: int | None) -> int:
-        count = (self.most or USUAL_MEMBERS) if members is None else counted("members", members)
-        if self.most is not None and count > self.most:
-            raise UsageError(
-                "members", expected=f"a number from 1 to {self.most}", came=f"got {members}", do=self.how_to_get_more
-            )
+        count = (self.max_members or DEFAULT_MEMBERS) if members is None else check_count("members", members)
+        if self.max_members is not None and count > self.max_members:
+            expected = f"a number from 1 to {self.max_members}"
+            raise UsageError("members", expected=expected, got=f"{members}", hint=self.more_members_hint)
         return count
 
     # -------------------------------------------------------------------------------------- files
     def save(self, path: str | Path) -> Path:
-        """Write the posterior to a safetensors file; `calibrant.methods.load` gives it back."""
-        from calibrant.methods.storing import save
+        """Write the posterior to a safetensors file, for `calibrant.methods.load`."""
+        from calibrant.methods.serialization import save
 
         return save(self, Path(path))
 
     def __repr__(self) -> str:
-        count = f"{self.most} member{'s' * (self.most != 1)}" if self.most is not None else "any number of members"
+        count = f"{self.max_members} member{'s' * (self.max_members != 1)}"
+        count = "any number of members" if self.max_members is None else count
         return f"{type(self).__name__}({self.about.method!r}, {count}, {self.about.task!r}, seed={self.seed})"
-
-
-def _alone(layer: torch.nn.Module, tensors: State, x: Tensor) -> Tensor:
-    if "passed" in vars(layer):
-        layer.passed = 0
-    return functional_call(layer, tensors, (x,))
-
-
-def _own(layer: torch.nn.Module) -> list[str]:
-    return [*(name for name, _ in layer.named_parameters()), *(name for name, _ in layer.named_buffers())]
 
 
 @torch.no_grad()
 def inputs_of(member: Member, layer: str, rows: Tensor, batch: int, where: torch.device) -> Iterator[Tensor]:
-    """What arrives at a layer, before dropout, block by block."""
+    """The inputs of a layer, before dropout, block by block."""
     module = member.template.module.to(where).eval()
     tensors = {name: value.to(where) for name, value in member.tensors.items()}
 
-    def arrive(layer: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
-        raise _Arrived(inputs[0].detach())
+    def stop(layer: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
+        raise _StopForward(inputs[0].detach())
 
-    hook = module.get_submodule(layer).register_forward_pre_hook(arrive, prepend=True)
+    hook = module.get_submodule(layer).register_forward_pre_hook(stop, prepend=True)
     try:
         for part in rows.split(batch):
             try:
-                functional_call(module, tensors, (member.seen(part.to(where)),))
-            except _Arrived as arrived:
-                yield arrived.args[0].cpu()
+                functional_call(module, tensors, (member.augmented(part.to(where)),))
+            except _StopForward as stopped:
+                yield stopped.args[0].cpu()
     finally:
         hook.remove()
 
 
-class _Arrived(Exception):
-    """What was waited for is there, and the rest need not be computed."""
+class _StopForward(Exception):
+    """Ends a forward pass at a layer; the argument is the layer's input."""
 
 
 @dataclass
-class Kept:
-    """Named tensors in groups, as files hold them: group/name."""
+class TensorGroups:
+    """Named tensors in groups, stored as group/name."""
 
     groups: dict[str, State] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tensors: Mapping[str, Tensor]) -> Kept:
-        """The groups of flat names."""
-        made = cls()
+    def of(cls, tensors: Mapping[str, Tensor]) -> TensorGroups:
+        """From flat names."""
+        groups: dict[str, State] = {}
         for key, value in tensors.items():
             group, _, name = key.partition("/")
-            made.groups.setdefault(group, {})[name] = value
-        return made
+            groups.setdefault(group, {})[name] = value
+        return cls(groups)
 
     def flat(self) -> dict[str, Tensor]:
-        """group/name: tensor."""
+        """Tensors by flat names."""
         return {f"{group}/{name}": value for group, state in self.groups.items() for name, value in state.items()}
 
     def numbered(self, head: str) -> list[State]:
         """The groups head0, head1, …, in order."""
-        found = sorted(
-            int(group[len(head) :]) for group in self.groups if group.startswith(head) and group[len(head) :].isdigit()
-        )
-        return [self.groups[f"{head}{k}"] for k in found]
+        endings = [group[len(head) :] for group in self.groups if group.startswith(head)]
+        return [self.groups[f"{head}{k}"] for k in sorted(int(ending) for ending in endings if ending.isdigit())]
+
+
+class WeightSamples(Posterior):
+    """Separate networks, each a member: single networks, ensembles, snapshots."""
+
+    kind: ClassVar[str] = "points"
+
+    def __init__(self, states: list[State], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not states:
+            raise FileError("posterior", expected="at least one network", got="none", hint="train it again")
+        self.states = states
+
+    def tensors(self, k: int) -> State:
+        """The k-th network."""
+        return self.states[k]
+
+    @property
+    def max_members(self) -> int:
+        """The number of networks."""
+        return len(self.states)
+
+    def state_dict(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All networks."""
+        return TensorGroups({f"member{k}": state for k, state in enumerate(self.states)}).flat(), {}
+
+    @classmethod
+    def from_state_dict(
+        cls, tensors: Mapping[str, Tensor], settings: Mapping[str, Any], **kwargs: Any
+    ) -> WeightSamples:
+        """The inverse of `state_dict`."""
+        return cls(TensorGroups.of(tensors).numbered("member"), **kwargs)

@@ -1,10 +1,10 @@
-"""The networks that papers on uncertainty use, each described by a small frozen dataclass.
+"""The networks of papers on uncertainty, each described by a small frozen dataclass.
 
     from calibrant.networks import ResNet, architecture_from
     network = ResNet(depth=20, classes=10).build()          # a torch.nn.Module
-    architecture_from("resnet", {"depth": 20}) == ResNet()  # as a file describes it
+    architecture_from("resnet", {"depth": 20}) == ResNet()  # as stored in a file
 
-No network holds dropout or normalises its input, and none draws random numbers in its forward pass. PyTorch is needed.
+The networks contain no dropout, do not standardise inputs and use no random numbers. Requires PyTorch.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from calibrant.errors import MissingExtra
 try:
     import torch  # noqa: F401
 except ImportError as error:
-    raise MissingExtra(
-        "calibrant.networks", expected="PyTorch", came="it is not installed", do="pip install 'calibrant[torch]'"
-    ) from error
+    hint = "run pip install 'calibrant[torch]'"
+    raise MissingExtra("calibrant.networks", expected="PyTorch", got="no such module", hint=hint) from error
 
 from calibrant.networks.architecture import ARCHITECTURES, Architecture, architecture_from, register
 from calibrant.networks.lenet import LeNet

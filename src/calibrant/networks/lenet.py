@@ -18,8 +18,8 @@ from calibrant.networks.architecture import Architecture, initialise, register
 
 FILTERS = (32, 64)
 HIDDEN = 128
-LEAST = 6
-"""The smallest image of which pooling leaves a pixel."""
+MIN_SIZE = 6
+"""The smallest image with a pixel left after pooling."""
 
 
 @register
@@ -27,9 +27,9 @@ LEAST = 6
 class LeNet(Architecture):
     """Convolutions 3×3 of 32 and 64 filters, then dense layers of 128 and of `classes`, with ReLU between.
 
-    The paper does not say how images shrink. Here convolutions are not padded, and one 2×2 max pooling follows the
-    second of them, as in the code that its authors published. Images are square with `size` pixels a side: of 28,
-    12×12×64 numbers reach the dense layers. Convolutions are initialised by He's normal rule (see `initialise`).
+    The paper does not specify padding and pooling. Here convolutions are not padded, and one 2×2 max pooling follows
+    the second, as in the authors' published code. Images are square with `size` pixels per side: with 28, the dense
+    layers get 12×12×64 features. Convolutions are initialised by He's normal rule (see `initialise`).
     """
 
     name: ClassVar[str] = "lenet"
@@ -39,16 +39,12 @@ class LeNet(Architecture):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.size < LEAST:
-            raise UsageError(
-                f"{self.name}: size",
-                expected=f"images of at least {LEAST} pixels a side",
-                came=f"got {self.size}",
-                do="pad or resize the images",
-            )
+        if self.size < MIN_SIZE:
+            expected, hint = f"images of at least {MIN_SIZE} pixels per side", "pad or resize the images"
+            raise UsageError(f"{self.name}: size", expected=expected, got=f"{self.size}", hint=hint)
 
     def build(self) -> nn.Module:
-        """A fresh network."""
+        """A newly initialised network."""
         return initialise(DigitNetwork(self.classes, self.channels, self.size))
 
 

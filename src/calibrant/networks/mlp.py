@@ -1,4 +1,4 @@
-"""Multilayer perceptrons: dense layers with an activation between two.
+"""Multilayer perceptrons: dense layers with activations in between.
 
 Reference: Klambauer et al. (2017), NeurIPS 30: 971-980, for SELU and its initialisation.
 """
@@ -12,7 +12,8 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from calibrant.networks.architecture import Architecture, check_choice, register
+from calibrant.errors import check_choice
+from calibrant.networks.architecture import Architecture, register
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "elu": nn.ELU, "tanh": nn.Tanh, "selu": nn.SELU}
 
@@ -20,11 +21,11 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "elu": nn.ELU, "tanh
 @register
 @dataclass(frozen=True)
 class MLP(Architecture):
-    """A multilayer perceptron of inputs (n, …), which are flattened; `outputs` raw numbers for each.
+    """A multilayer perceptron for inputs (n, …), which are flattened, with `outputs` raw outputs per row.
 
-    hidden: the width of each hidden layer; without any it is a linear model. activation: relu, elu, tanh or selu.
-    Layers are initialised as PyTorch does, uniform in ±1/√inputs. With selu, weights are normal with variance 1/inputs
-    and biases are zero: only then do activations keep mean zero and variance one.
+    hidden: widths of the hidden layers; a linear model if empty. activation: relu, elu, tanh or selu. Layers have
+    PyTorch's default initialisation, uniform in ±1/√inputs. With selu, weights are normal with variance 1/inputs and
+    biases are zero, so that activations keep mean zero and variance one.
     """
 
     name: ClassVar[str] = "mlp"
@@ -38,13 +39,18 @@ class MLP(Architecture):
         check_choice(f"{self.name}: activation", self.activation, ACTIVATIONS)
 
     def build(self) -> nn.Module:
-        """A fresh network."""
+        """A newly initialised network."""
         network = Perceptron((self.inputs, *self.hidden), self.outputs, ACTIVATIONS[self.activation]())
-        return _self_normalising(network) if self.activation == "selu" else network
+        if self.activation == "selu":
+            for module in network.modules():
+                if isinstance(module, nn.Linear):
+                    nn.init.normal_(module.weight, std=module.in_features**-0.5)
+                    nn.init.zeros_(module.bias)
+        return network
 
 
 class Perceptron(nn.Module):  # type: ignore[misc]
-    """Dense layers between consecutive widths, the activation behind each, and a dense layer to the outputs."""
+    """Dense layers between consecutive widths, each followed by the activation, and a dense output layer."""
 
     def __init__(self, widths: tuple[int, ...], outputs: int, activation: nn.Module) -> None:
         super().__init__()
@@ -58,11 +64,3 @@ class Perceptron(nn.Module):  # type: ignore[misc]
         for layer in self.hidden:
             x = self.activation(layer(x))
         return self.output(x)
-
-
-def _self_normalising(network: nn.Module) -> nn.Module:
-    for module in network.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=module.in_features**-0.5)
-            nn.init.zeros_(module.bias)
-    return network

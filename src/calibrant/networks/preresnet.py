@@ -14,13 +14,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from calibrant.networks.architecture import Architecture, blocks_a_stage, check_choice, initialise, register
+from calibrant.errors import check_choice
+from calibrant.networks.architecture import Architecture, blocks_per_stage, initialise, register
 
 EXPANSION = {"basic": 1, "bottleneck": 4}
-"""How many times more channels a block hands on than its 3×3 convolution has."""
+"""Output channels of a block, as a multiple of those of its 3×3 convolution."""
 LAYERS = {"basic": 2, "bottleneck": 3}
-DEEP = 44
-"""The depth from which "auto" means bottleneck."""
+BOTTLENECK_DEPTH = 44
+"""The depth from which "auto" selects bottleneck blocks."""
 
 
 @register
@@ -28,11 +29,11 @@ DEEP = 44
 class PreResNet(Architecture):
     """The pre-activation residual network: one convolution, three stages of n blocks, batch norm, one dense layer.
 
-    A block hands on x + F(x), with nothing behind the sum. A basic block has two 3×3 convolutions, and the depth is
+    A block returns x + F(x), with no activation after the sum. A basic block has two 3×3 convolutions, and the depth is
     6n + 2; a bottleneck has a 1×1, a 3×3 and a 1×1 convolution, the last with four times as many channels, and the
-    depth is 9n + 2. With block "auto" it is the bottleneck from depth 44 on. Stages have `width`, twice and four times
-    as many channels, and the second and third halve height and width. Where the shape changes, x itself, not what batch
-    norm and ReLU make of it, goes through a 1×1 convolution. Convolutions are initialised by He's normal rule (see
+    depth is 9n + 2. Block "auto" selects the bottleneck from depth 44 on. Stages have `width`, twice and four times
+    as many channels, and the second and third halve height and width. Where the shape changes, the shortcut is a 1×1
+    convolution of x itself, before batch norm and ReLU. Convolutions are initialised by He's normal rule (see
     `initialise`).
     """
 
@@ -46,26 +47,26 @@ class PreResNet(Architecture):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(f"{self.name}: block", self.block, ("auto", *LAYERS))
-        self.blocks_a_stage()
+        self.blocks_per_stage()
 
     @property
     def kind(self) -> str:
-        """The block that is meant: basic or bottleneck."""
+        """The block with "auto" resolved: basic or bottleneck."""
         if self.block != "auto":
             return self.block
-        return "bottleneck" if self.depth >= DEEP else "basic"
+        return "bottleneck" if self.depth >= BOTTLENECK_DEPTH else "basic"
 
-    def blocks_a_stage(self) -> int:
-        """n."""
-        return blocks_a_stage(f"{self.name} of {self.kind} blocks: depth", self.depth, LAYERS[self.kind])
+    def blocks_per_stage(self) -> int:
+        """The number n of blocks in each stage."""
+        return blocks_per_stage(f"{self.name} of {self.kind} blocks: depth", self.depth, LAYERS[self.kind])
 
     def build(self) -> nn.Module:
-        """A fresh network."""
+        """A newly initialised network."""
         return initialise(PreActivationNetwork(self))
 
 
 class PreActivationNetwork(nn.Module):  # type: ignore[misc]
-    """A first convolution, three stages, batch norm and ReLU, the mean over pixels, and a dense layer."""
+    """A convolution, three stages, batch norm and ReLU, global average pooling, and a dense layer."""
 
     def __init__(self, of: PreResNet) -> None:
         super().__init__()
@@ -85,12 +86,12 @@ class PreActivationNetwork(nn.Module):  # type: ignore[misc]
 
 def _stage(of: PreResNet, inputs: int, inner: int, stride: int) -> Iterator[nn.Module]:
     """n blocks, of which the first changes the shape."""
-    made = BottleneckBlock if of.kind == "bottleneck" else BasicBlock
+    block = BottleneckBlock if of.kind == "bottleneck" else BasicBlock
     outputs = inner * EXPANSION[of.kind]
     same = stride == 1 and inputs == outputs
-    yield made(inputs, inner, stride, nn.Identity() if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False))
-    for _ in range(of.blocks_a_stage() - 1):
-        yield made(outputs, inner, 1, nn.Identity())
+    yield block(inputs, inner, stride, nn.Identity() if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False))
+    for _ in range(of.blocks_per_stage() - 1):
+        yield block(outputs, inner, 1, nn.Identity())
 
 
 class BasicBlock(nn.Module):  # type: ignore[misc]
@@ -105,13 +106,13 @@ class BasicBlock(nn.Module):  # type: ignore[misc]
         self.shortcut = shortcut
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The sum, with nothing behind it."""
+        """The shortcut plus the residual."""
         inner = self.conv1(F.relu(self.bn1(x)))
         return self.shortcut(x) + self.conv2(F.relu(self.bn2(inner)))
 
 
 class BottleneckBlock(nn.Module):  # type: ignore[misc]
-    """shortcut(x) + a 1×1, a 3×3 and a 1×1 convolution, each behind batch norm and ReLU; the 3×3 has the stride."""
+    """shortcut(x) + a 1×1, a 3×3 and a 1×1 convolution, each after batch norm and ReLU; the 3×3 has the stride."""
 
     def __init__(self, inputs: int, inner: int, stride: int, shortcut: nn.Module) -> None:
         super().__init__()
@@ -124,7 +125,7 @@ class BottleneckBlock(nn.Module):  # type: ignore[misc]
         self.shortcut = shortcut
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The sum, with nothing behind it."""
+        """The shortcut plus the residual."""
         inner = self.conv1(F.relu(self.bn1(x)))
         inner = self.conv2(F.relu(self.bn2(inner)))
         return self.shortcut(x) + self.conv3(F.relu(self.bn3(inner)))

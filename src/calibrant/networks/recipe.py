@@ -1,4 +1,4 @@
-"""From an architecture to a network that methods can work with: inputs standardised, dropout in place, layers known."""
+"""Turn an architecture into a network for methods: standardised inputs, dropout sites, and a list of its layers."""
 
 from __future__ import annotations
 
@@ -11,28 +11,37 @@ from torch import Tensor, nn
 
 from calibrant.errors import CalibrantError, UsageError, plain
 from calibrant.networks.architecture import Architecture
-from calibrant.networks.dropping import LAYERS, MASK, Dropout, Site, droppers, insert, replace_own, site_shapes
-from calibrant.networks.normalising import stackable
+from calibrant.networks.batch_norm import make_stackable
+from calibrant.networks.dropout import (
+    LAYERS,
+    MASK,
+    Dropout,
+    Site,
+    dropout_modules,
+    insert,
+    replace_dropout,
+    trace_sites,
+)
 
 SCALES = ("x_mean", "x_std", "y_mean", "y_std")
 SAMPLE = 3
-"""Rows that a network is tried on: a number that no other axis is likely to have."""
+"""Rows of the trial forward pass: a size that no other axis is likely to have."""
 
 
-class Prepared(nn.Module):  # type: ignore[misc]
-    """A network behind the standardisation of its inputs; what y is standardised by is kept beside it."""
+class StandardisedNetwork(nn.Module):  # type: ignore[misc]
+    """A network that standardises its inputs; its buffers also store the standardisation of y."""
 
     def __init__(self, inner: nn.Module, standardises: bool) -> None:
         super().__init__()
         self.inner, self.standardises = inner, standardises
-        self.droppers: tuple[nn.Module, ...] = ()
+        self.dropout_modules: tuple[nn.Module, ...] = ()
         for name in SCALES:
             self.register_buffer(name, torch.ones(()) if name.endswith("std") else torch.zeros(()))
 
     def forward(self, x: Tensor) -> Tensor:
-        """What the network says of raw inputs."""
-        for module in self.droppers:
-            module.passed = 0
+        """Outputs for raw inputs."""
+        for module in self.dropout_modules:
+            module.calls = 0
         if self.standardises:
             x = ((x.to(self.x_mean.dtype) - self.x_mean) / self.x_std).to(self.y_std.dtype)
         return self.inner(x)
@@ -40,25 +49,25 @@ class Prepared(nn.Module):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Template:
-    """A network whose weights are handed in, and what is known of it.
+    """A network whose weights are passed in, with its dropout sites and layers.
 
-    layers: dense and convolutional ones in the order of computing; last: the one whose output is that of the network.
+    layers: names of dense and convolutional layers in order of execution; last: the one whose output is the network's.
     """
 
-    module: Prepared
+    module: StandardisedNetwork
     sites: tuple[Site, ...]
     layers: tuple[str, ...]
     last: str | None
 
     @property
-    def normalised(self) -> bool:
-        """Whether there are running statistics of batches."""
+    def has_batch_norm(self) -> bool:
+        """Whether the network has batch norm with running statistics."""
         return any(name.endswith("running_mean") for name, _ in self.module.named_buffers())
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is made: its architecture, how many outputs it must have, dropout, and what a row of x is like."""
+    """How to build a network: architecture, number of outputs, dropout, and the shape and dtype of a row of x."""
 
     architecture: Architecture
     outputs: int
@@ -67,14 +76,14 @@ class Recipe:
     standardises: bool = True
     dropout: Dropout | None = None
 
-    def network(self) -> Prepared:
-        """A fresh network, drawn from PyTorch's global stream."""
+    def network(self) -> StandardisedNetwork:
+        """A newly initialised network, from PyTorch's global random generator."""
         inner = self.architecture.build().cpu()
-        replace_own(inner)
-        return Prepared(inner, self.standardises)
+        replace_dropout(inner)
+        return StandardisedNetwork(inner, self.standardises)
 
     def _sample(self, module: nn.Module) -> Tensor:
-        """Some rows, in the numbers of the network where it does not standardise them itself."""
+        """Rows of zeros, in the dtype of the network unless it standardises its inputs itself."""
         rows = torch.zeros((SAMPLE, *self.shape), dtype=self.x_dtype)
         own = [value.dtype for value in module.parameters() if value.is_floating_point()]
         if own:
@@ -82,29 +91,29 @@ class Recipe:
         return rows.to(own[0]) if own and rows.is_floating_point() and not self.standardises else rows
 
     def template(self) -> Template:
-        """A network to hand weights to; what cannot work is refused here, before anything is trained."""
+        """The network that weights are passed to; unsupported networks raise `UsageError` here, before training."""
         with torch.random.fork_rng(devices=[]):
             module = self.network()
-            _refuse_parameters(module)
+            _check_parameters(module)
             sample = self._sample(module)
             module.eval()
-            with torch.no_grad(), _refusing(self):
-                _refuse_draws(module, sample)
+            with torch.no_grad(), _forward_errors(self):
+                _check_deterministic(module, sample)
                 layers, last = _layers(module, sample, self.outputs)
             if self.dropout is not None:
                 insert(module, self.dropout.where, layers)
-            module.droppers = tuple(droppers(module))
+            module.dropout_modules = tuple(dropout_modules(module))
             with torch.no_grad():
-                sites = site_shapes(module, sample)
-        stackable(module)
+                sites = trace_sites(module, sample)
+        make_stackable(module)
         for parameter in module.parameters():
             parameter.requires_grad_(False)
         return Template(module, tuple(sites), tuple(layers), last)
 
 
 @contextmanager
-def _refusing(recipe: Recipe) -> Iterator[None]:
-    """A network that cannot read its inputs says so in one line."""
+def _forward_errors(recipe: Recipe) -> Iterator[None]:
+    """Convert any exception of a forward pass into a one-line `UsageError`."""
     try:
         yield
     except CalibrantError:
@@ -113,49 +122,46 @@ def _refusing(recipe: Recipe) -> Iterator[None]:
         raise UsageError(
             f"network {recipe.architecture.name}",
             expected=f"a network that takes rows of shape {recipe.shape}",
-            came=f"it failed on some of them: {plain(str(error), 160)}",
-            do="choose a network for this task, or mend its forward()",
+            got=f"an error: {plain(str(error), 160)}",
+            hint="use a network for rows of this shape, or fix its forward()",
         ) from error
 
 
-def _refuse_parameters(module: nn.Module) -> None:
-    """Every member is initialised anew and trained whole."""
+def _check_parameters(module: nn.Module) -> None:
+    """Raise `UsageError` for lazy and frozen parameters: all are initialised and trained for each member."""
     for name, value in module.named_parameters():
         if isinstance(value, nn.parameter.UninitializedParameter):
-            came, do = "it has no shape yet (a lazy layer)", "give layers their sizes"
+            got, hint = "one without a shape (a lazy layer)", "use layers with explicit sizes"
         elif not value.requires_grad:
-            came, do = "it is frozen", "unfreeze it, or compute fixed features before and give them as x"
+            got, hint = "a frozen one", "unfreeze it, or precompute the fixed features and pass them as x"
         else:
             continue
-        raise UsageError(f"parameter {name}", expected="one that can be initialised and trained", came=came, do=do)
+        raise UsageError(f"parameter {name}", expected="one that can be initialised and trained", got=got, hint=hint)
 
 
-def _refuse_draws(module: nn.Module, sample: Tensor) -> None:
-    """Random numbers inside a network would differ from row to row: a member is one function for all rows."""
+def _check_deterministic(module: nn.Module, sample: Tensor) -> None:
+    """Raise `UsageError` for random numbers in forward(): a member must be the same function for all rows."""
     before = torch.get_rng_state()
     module.train()
     module(sample)
     module.eval()
     if not torch.equal(before, torch.get_rng_state()):
-        raise UsageError(
-            "network",
-            expected="a network that draws no random numbers of its own",
-            came="it draws some in training: torch.nn.functional.dropout, perhaps, or noise",
-            do="use nn.Dropout layers, which are given one mask for each member",
-        )
+        got = "one that does, such as torch.nn.functional.dropout or noise"
+        hint = "use nn.Dropout layers, which get one mask per member"
+        raise UsageError("network", expected="a network without random numbers in forward()", got=got, hint=hint)
 
 
 def _layers(module: nn.Module, sample: Tensor, outputs: int) -> tuple[list[str], str | None]:
-    """Dense and convolutional layers in the order of computing, and the one that gives the network's output."""
+    """Dense and convolutional layers in order of execution, and the one whose output is the network's."""
     order: list[str] = []
-    again: set[str] = set()
-    made: dict[str, Tensor] = {}
+    repeated: set[str] = set()
+    output_of: dict[str, Tensor] = {}
 
     def note(name: str, output: Tensor) -> None:
-        again.update({name} & set(order))
+        repeated.update({name} & set(order))
         if name not in order:
             order.append(name)
-        made[name] = output
+        output_of[name] = output
 
     hooks = [
         child.register_forward_hook(lambda m, inputs, output, name=name: note(name, output))
@@ -168,16 +174,13 @@ def _layers(module: nn.Module, sample: Tensor, outputs: int) -> tuple[list[str],
         for hook in hooks:
             hook.remove()
     if not isinstance(output, Tensor) or output.shape != (len(sample), outputs):
-        came = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
-        raise UsageError(
-            "network",
-            expected=f"{outputs} outputs a row: shape (n, {outputs})",
-            came=f"it gives {came} for {len(sample)} rows",
-            do="give it as many outputs as the likelihood needs: a logit for each class; mean and spread of a number",
-        )
-    return order, next((name for name in order if made[name] is output and name not in again), None)
+        got = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+        got = f"{got} for {len(sample)} rows"
+        hint = "match the likelihood: one logit per class, or a mean and a spread for regression"
+        raise UsageError("network", expected=f"{outputs} outputs per row: shape (n, {outputs})", got=got, hint=hint)
+    return order, next((name for name in order if output_of[name] is output and name not in repeated), None)
 
 
 def is_mask(name: str) -> bool:
-    """Whether a tensor of this name is a mask of dropout."""
+    """Whether a tensor of this name is a dropout mask."""
     return name.rpartition(".")[2].startswith(MASK)

@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from calibrant.networks.architecture import Architecture, blocks_a_stage, check_choice, initialise, register
+from calibrant.errors import check_choice
+from calibrant.networks.architecture import Architecture, blocks_per_stage, initialise, register
 
 SHORTCUTS = ("zeros", "projection")
 
@@ -22,8 +23,8 @@ SHORTCUTS = ("zeros", "projection")
 class ResNet(Architecture):
     """The residual network of depth 6n + 2: one convolution, three stages of n blocks, one dense layer.
 
-    Stages have `width`, twice and four times as many channels, and the second and third halve height and width. Of each
-    block F, with batch norm after each convolution, comes relu(F(x) + shortcut(x)). Where the shape changes, shortcut
+    Stages have `width`, twice and four times as many channels, and the second and third halve height and width. A block
+    F, with batch norm after each convolution, returns relu(F(x) + shortcut(x)). Where the shape changes, shortcut
     "zeros" (option A of the paper) takes every second row and column and pads channels with zeros, half of them on
     either side; shortcut "projection" (option B) is a 1×1 convolution with batch norm. Convolutions are initialised by
     He's normal rule (see `initialise`).
@@ -38,20 +39,20 @@ class ResNet(Architecture):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        blocks_a_stage(f"{self.name}: depth", self.depth, 2)
+        blocks_per_stage(f"{self.name}: depth", self.depth, 2)
         check_choice(f"{self.name}: shortcut", self.shortcut, SHORTCUTS)
 
     def build(self) -> nn.Module:
-        """A fresh network."""
+        """A newly initialised network."""
         return initialise(ResidualNetwork(self))
 
 
 class ResidualNetwork(nn.Module):  # type: ignore[misc]
-    """A first convolution, three stages, the mean over pixels, and a dense layer."""
+    """A convolution, three stages, global average pooling, and a dense layer."""
 
     def __init__(self, of: ResNet) -> None:
         super().__init__()
-        n = blocks_a_stage(f"{of.name}: depth", of.depth, 2)
+        n = blocks_per_stage(f"{of.name}: depth", of.depth, 2)
         self.conv1 = nn.Conv2d(of.channels, of.width, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(of.width)
         self.layer1 = _stage(of.width, of.width, 1, n, of.shortcut)
@@ -68,14 +69,11 @@ class ResidualNetwork(nn.Module):  # type: ignore[misc]
 
 def _stage(inputs: int, outputs: int, stride: int, n: int, shortcut: str) -> nn.Sequential:
     """n blocks, of which the first changes the shape."""
-    first = ResidualBlock(inputs, outputs, stride, _shortcut(inputs, outputs, stride, shortcut))
+    change: nn.Module = nn.Identity()
+    if stride != 1 or inputs != outputs:
+        change = (Projection if shortcut == "projection" else Subsampling)(inputs, outputs, stride)
+    first = ResidualBlock(inputs, outputs, stride, change)
     return nn.Sequential(first, *(ResidualBlock(outputs, outputs, 1, nn.Identity()) for _ in range(n - 1)))
-
-
-def _shortcut(inputs: int, outputs: int, stride: int, kind: str) -> nn.Module:
-    if stride == 1 and inputs == outputs:
-        return nn.Identity()
-    return Projection(inputs, outputs, stride) if kind == "projection" else Subsampling(inputs, outputs, stride)
 
 
 class ResidualBlock(nn.Module):  # type: ignore[misc]
@@ -90,13 +88,13 @@ class ResidualBlock(nn.Module):  # type: ignore[misc]
         self.shortcut = shortcut
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """What the block adds to its input, and a ReLU over both."""
+        """The residual plus the shortcut, followed by ReLU."""
         added = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
         return F.relu(added + self.shortcut(x))
 
 
 class Subsampling(nn.Module):  # type: ignore[misc]
-    """Every `stride`-th row and column; new channels are zero, half of them before the old ones and half behind."""
+    """Every `stride`-th row and column; zero channels are added, half before and half after the existing ones."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()

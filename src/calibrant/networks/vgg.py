@@ -1,11 +1,10 @@
-"""The VGG network of 16 layers with weights, for small images.
+"""VGG-16, for small images.
 
 Reference: Simonyan & Zisserman (2015), ICLR 3, in the form that Ashukha et al. (2020), ICLR 8, use for CIFAR.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,18 +15,18 @@ from torch import nn
 from calibrant.networks.architecture import Architecture, initialise, register
 
 STAGES = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
-"""Of each stage, how many times `width` its channels are, and how many convolutions it has."""
+"""For each stage, the multiple of `width` for its channels, and its number of convolutions."""
 
 
 @register
 @dataclass(frozen=True)
 class VGG16(Architecture):
-    """13 convolutions 3×3 in five stages, each closed by 2×2 max pooling, then dense layers 512, 512 and `classes`.
+    """13 convolutions 3×3 in five stages, each followed by 2×2 max pooling, then dense layers 512, 512 and `classes`.
 
     Every convolution has a bias, batch norm (unless batch_norm is false) and ReLU. `width` is the number of channels of
-    the first stage; the last two stages and the hidden dense layers have eight times as many. Images need 32 pixels a
-    side; of larger ones the mean over pixels reaches the dense layers. The dropout that the paper has in front of the
-    hidden dense layers is left out. Convolutions are initialised by He's normal rule (see `initialise`).
+    the first stage; the last two stages and the hidden dense layers have eight times as many. Images need 32 pixels per
+    side; for larger ones, global average pooling precedes the dense layers. The paper's dropout before the hidden dense
+    layers is omitted. Convolutions are initialised by He's normal rule (see `initialise`).
     """
 
     name: ClassVar[str] = "vgg16"
@@ -37,17 +36,28 @@ class VGG16(Architecture):
     channels: int = 3
 
     def build(self) -> nn.Module:
-        """A fresh network."""
+        """A newly initialised network."""
         return initialise(DeepNetwork(self))
 
 
 class DeepNetwork(nn.Module):  # type: ignore[misc]
-    """Convolutions and pooling (`features`), the mean over pixels, and three dense layers."""
+    """Convolutions and pooling (`features`), global average pooling, and three dense layers."""
 
     def __init__(self, of: VGG16) -> None:
         super().__init__()
+        layers: list[nn.Module] = []
+        inputs = of.channels
+        for times, convolutions in STAGES:
+            outputs = times * of.width
+            for _ in range(convolutions):
+                layers.append(nn.Conv2d(inputs, outputs, 3, padding=1))
+                if of.batch_norm:
+                    layers.append(nn.BatchNorm2d(outputs))
+                layers.append(nn.ReLU())
+                inputs = outputs
+            layers.append(nn.MaxPool2d(2))
         last = STAGES[-1][0] * of.width
-        self.features = nn.Sequential(*_features(of))
+        self.features = nn.Sequential(*layers)
         self.hidden1 = nn.Linear(last, last)
         self.hidden2 = nn.Linear(last, last)
         self.output = nn.Linear(last, of.classes)
@@ -56,17 +66,3 @@ class DeepNetwork(nn.Module):  # type: ignore[misc]
         """Logits (n, classes) of images (n, channels, height, width)."""
         x = self.features(x).mean((2, 3))
         return self.output(F.relu(self.hidden2(F.relu(self.hidden1(x)))))
-
-
-def _features(of: VGG16) -> Iterator[nn.Module]:
-    """The layers before the dense ones, in order."""
-    inputs = of.channels
-    for times, convolutions in STAGES:
-        outputs = times * of.width
-        for _ in range(convolutions):
-            yield nn.Conv2d(inputs, outputs, 3, padding=1)
-            if of.batch_norm:
-                yield nn.BatchNorm2d(outputs)
-            yield nn.ReLU()
-            inputs = outputs
-        yield nn.MaxPool2d(2)

@@ -1,4 +1,8 @@
-"""The waist: predictions of any model, made anywhere, in one form, read from files and checked."""
+"""Predictions of any model in one validated form, from memory or from files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from calibrant.predictions.base import Note, Predictions, RowInfo
 from calibrant.predictions.classification import Classification
@@ -6,18 +10,34 @@ from calibrant.predictions.detection import Detection
 from calibrant.predictions.judged import Judged
 from calibrant.predictions.regression import Regression
 
+if TYPE_CHECKING:
+    from calibrant.predictions.files.stream import Stream
+
 InMemory = Classification | Judged | Regression
-Evaluated = InMemory | Detection
-"""What can be evaluated: predictions, and scores of rows from inside and outside."""
+Evaluable = InMemory | Detection
+"""Everything that can be evaluated: predictions, and out-of-distribution scores."""
 
 __all__ = [
     "Classification",
     "Detection",
-    "Evaluated",
+    "Evaluable",
     "InMemory",
     "Judged",
     "Note",
     "Predictions",
     "Regression",
     "RowInfo",
+    "Stream",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Stream":  # the file readers import this package
+        from calibrant.predictions.files.stream import Stream
+
+        return Stream
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,43 +1,40 @@
-"""What every kind of prediction shares: rows with ids, weights and columns, slicing, and where they came from."""
+"""What all predictions share: row ids, weights and columns, slicing, groups, and the file they were read from."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant.errors import ShapeError, UsageError, ValuesError, did_you_mean, plain, show
-from calibrant.predictions.arrays import as_column, as_weights, unit_of
+from calibrant.errors import ShapeError, UsageError, ValuesError, check_range, did_you_mean, plain, show
+from calibrant.predictions.arrays import RESERVED, as_column, as_weights, power_of_two_unit
 
-RESERVED = [
-    "logits",
-    "log_probs",
-    "probs",
-    "labels",
-    "classes",
-    "member_names",
-    "ids",
-    "weights",
-    "label_probs",
-    "meta",
-    "confidence",
-    "correct",
-    "y",
-    "mean",
-    "std",
-    "var",
-    "samples",
-    "quantiles",
-    "levels",
-]
+UNITS = frozenset({
+    "author", "call", "chat", "child", "client", "clip", "conversation", "customer", "dialog", "dialogue", "doc",
+    "document", "donor", "encounter", "episode", "eye", "family", "household", "image", "img", "individual",
+    "lesion", "litter", "mouse", "page", "participant", "passage", "patient", "person", "photo", "picture",
+    "prompt", "query", "question", "recording", "respondent", "scan", "scene", "sentence", "sequence", "session",
+    "slide", "speaker", "specimen", "story", "student", "study", "subject", "template", "text", "thread", "track",
+    "trajectory", "user", "utterance", "video", "visit", "volunteer",
+})  # fmt: skip
+"""Nouns of which several rows may exist, which then depend on each other."""
+NUMBERED = frozenset({"cluster", "group", "item", "sample", "site", "unit"})
+"""The same, if the name says that it is an identifier: `group_id`, not `group`."""
+NUMBER = frozenset({
+    "code", "hash", "id", "identifier", "idx", "index", "key", "name", "nr", "number", "no", "num", "pk", "ref",
+    "uid", "uuid",
+})  # fmt: skip
+WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+IDS = "ids"
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something the user should know of, as it stands in `warnings` of an evaluation."""
+    """A remark on the predictions, listed under `warnings` of an evaluation."""
 
     code: str
     message: str
@@ -46,22 +43,22 @@ class Note:
 
 @dataclass(frozen=True)
 class RowInfo:
-    """What is known of the rows beside the predictions."""
+    """Everything known about the rows apart from predictions and labels."""
 
     n: int
     ids: np.ndarray | None = None
     weights: np.ndarray | None = None
     weight_unit: float = 1.0
-    """A power of two by which weights are divided before they are summed, the same for every slice."""
+    """Weights are divided by this power of two before they are summed; every slice uses the same."""
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
     name: str = "predictions"
     sha256: str | None = None
     notes: tuple[Note, ...] = ()
     origin: str = ""
-    """Where rows were read, to be said with what is refused in them."""
+    """The file of the rows, for error messages."""
     first_row: int = 0
-    """The place of the first of them there."""
+    """The index of the first row in that file."""
 
     @classmethod
     def build(
@@ -74,56 +71,53 @@ class RowInfo:
         meta: Mapping[str, Any] | None = None,
         name: str = "predictions",
     ) -> RowInfo:
-        """Check what was given against the number of rows."""
+        """Validate the arguments against the number of rows."""
         columns = dict(columns or {})
         for key in columns:
             if key in RESERVED:
-                raise UsageError(
-                    "columns",
-                    expected="names that have no meaning of their own",
-                    came=f"{show(key)} is reserved",
-                    do="pass it as the argument of that name, or rename the column",
-                )
+                hint = f"pass it as {key}=…, or rename the column"
+                raise UsageError("columns", expected="unreserved names", got=f"the reserved {show(key)}", hint=hint)
+        try:  # numbers that are not finite become null
+            meta = json.loads(json.dumps(dict(meta or {})), parse_constant=lambda name: None)
+        except (TypeError, ValueError, RecursionError) as error:
+            hint = "use text, numbers, lists and dicts"
+            raise ValuesError("meta", expected="JSON values", got=plain(str(error), 100), hint=hint) from error
         weights = None if weights is None else as_weights(weights, n)
         return cls(
             n=n,
             ids=None if ids is None else as_column(ids, "ids", n),
             weights=weights,
-            weight_unit=1.0 if weights is None else unit_of(weights),
+            weight_unit=1.0 if weights is None else power_of_two_unit(weights),
             columns={k: as_column(v, f"column {show(k)}", n) for k, v in columns.items()},
-            meta=_as_meta(meta or {}),
+            meta=meta,
             name=name,
         )
 
     def select(self, rows: np.ndarray) -> RowInfo:
-        """The same for some of the rows; where they lie is known of those that follow one another."""
-        follow = bool((np.diff(rows) == 1).all())
+        """The facts of some of the rows; consecutive rows keep their position in the file."""
+        consecutive = bool((np.diff(rows) == 1).all())
         return replace(
             self,
             n=len(rows),
-            origin=self.origin if follow else "",
-            first_row=self.first_row + int(rows[0]) if follow else 0,
+            origin=self.origin if consecutive else "",
+            first_row=self.first_row + int(rows[0]) if consecutive else 0,
             ids=None if self.ids is None else self.ids[rows],
             weights=None if self.weights is None else self.weights[rows],
             columns={key: column[rows] for key, column in self.columns.items()},
         )
 
 
-def _as_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What JSON can carry; numbers that are not finite become null."""
-    try:
-        return json.loads(json.dumps(dict(meta)), parse_constant=lambda name: None)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValuesError(
-            "meta", expected="what JSON can carry", came=plain(str(error), 100), do="use text, numbers, lists and dicts"
-        ) from error
-
-
 class Predictions:
-    """Rows of predictions with what is known about them; `Classification`, `Judged` and `Regression` are such."""
+    """Base class of `Classification`, `Judged`, `Regression` and `Detection`."""
 
     info: RowInfo
     task: str
+    ROW_AXES: ClassVar[Mapping[str, int]]
+    """The axis of the rows in each array."""
+    MEMBER_ARRAYS: ClassVar[tuple[str, ...]] = ()
+    """The arrays with members on their first axis."""
+    OUTCOMES: ClassVar[tuple[str, ...]]
+    """The arrays of observed outcomes."""
 
     def __len__(self) -> int:
         return self.info.n
@@ -135,68 +129,85 @@ class Predictions:
 
     @property
     def members(self) -> int:
-        """The number of members; a single model is one."""
-        raise NotImplementedError
+        """The number of members; 1 for a single model."""
+        arrays = (getattr(self, key) for key in self.MEMBER_ARRAYS)
+        return next((len(array) for array in arrays if array is not None), 1)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether outcomes are present: labels (hard or soft), `correct` or `y`."""
+        return any(getattr(self, key) is not None for key in self.OUTCOMES)
 
     @property
     def name(self) -> str:
-        """What these predictions are called in results."""
+        """The name of these predictions in results."""
         return self.info.name
 
     @property
     def weights(self) -> np.ndarray | None:
-        """Sampling weights (N,), or None where every row counts once."""
+        """Sampling weights (N,), or None if all rows count equally."""
         return self.info.weights
 
     @property
     def columns(self) -> Mapping[str, np.ndarray]:
-        """The (N,) columns by which rows can be sliced."""
+        """The (N,) columns by which rows can be grouped."""
         return self.info.columns
 
     @property
     def sha256(self) -> str | None:
-        """SHA-256 of the file that these predictions were read from."""
+        """SHA-256 of the file the predictions were read from."""
         return self.info.sha256
 
     @property
     def example(self) -> Self:
-        """Predictions of the same make in memory: these. (A stream gives its first row.)"""
+        """These predictions; a `Stream` returns its first row, in memory."""
         return self
 
     def blocks(self, rows: int | None = None) -> Iterator[Self]:
-        """Successive rows, so many at a time; all of them at once without a number."""
-        check_rows(rows)
+        """Successive blocks of `rows` rows; one block with all rows if `rows` is None."""
+        check_block_rows(rows)
         if rows is None or rows >= self.n:
             yield self
             return
         for start in range(0, self.n, rows):
             yield self[start : start + rows]
 
-    def _member_index(self, k: int) -> int:
-        if not -self.members <= k < self.members:
-            raise UsageError(
-                "member",
-                expected=f"a number from 0 to {self.members - 1}",
-                came=f"got {k}",
-                do="count members from 0",
-            )
-        return k % self.members
+    def member(self, k: int) -> Self:
+        """The predictions of one member."""
+        return self.subset([k])
 
-    def _member_places(self, members: Iterable[int]) -> list[int]:
-        found = [self._member_index(int(k)) for k in members]
-        if not found or len(set(found)) < len(found):
-            came = "got none" if not found else f"got {show(found)}"
-            raise UsageError("subset", expected="members, each once", came=came, do="write subset(range(5))")
-        return found
+    def subset(self, members: Iterable[int]) -> Self:
+        """The predictions of some members, in the given order."""
+        count, indices = self.members, [int(k) for k in members]
+        for k in indices:
+            if not -count <= k < count:
+                expected = f"a number from 0 to {count - 1}"
+                raise UsageError("member", expected=expected, got=f"{k}", hint="count members from 0")
+        indices = [k % count for k in indices]
+        if not indices or len(set(indices)) < len(indices):
+            got = "none" if not indices else f"{show(indices)}"
+            raise UsageError("subset", expected="distinct members", got=got, hint="write subset(range(5))")
+        which = slice(indices[0], indices[0] + 1) if len(indices) == 1 else indices  # one member is not copied
+        names = getattr(self, "member_names", None)
+        changes = {} if names is None else {"member_names": tuple(names[k] for k in indices)}
+        return self._replace(changes | {key: array[which] for key, array in self._arrays(self.MEMBER_ARRAYS)})
+
+    def _arrays(self, keys: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+        return ((key, array) for key in keys if (array := getattr(self, key)) is not None)
+
+    def _replace(self, changes: Mapping[str, Any]) -> Self:
+        return replace(self, **changes)  # type: ignore[type-var]  # subclasses are dataclasses
 
     def _take(self, rows: np.ndarray) -> Self:
-        raise NotImplementedError
+        axes = self.ROW_AXES
+        arrays = {key: array[:, rows] if axes[key] else array[rows] for key, array in self._arrays(axes)}
+        return self._replace({"info": self.info.select(rows), **arrays})
 
     def _with_info(self, info: RowInfo) -> Self:
-        raise NotImplementedError
+        return self._replace({"info": info})
 
     def notes(self) -> tuple[Note, ...]:
-        """What the user should know of these predictions."""
+        """Remarks on these predictions that the user should see."""
         return self.info.notes
 
     def named(self, name: str) -> Self:
@@ -204,42 +215,28 @@ class Predictions:
         return self._with_info(replace(self.info, name=name))
 
     def with_notes(self, notes: tuple[Note, ...], sha256: str | None = None) -> Self:
-        """The same predictions with notes on how they were read."""
+        """The same predictions with more notes."""
         return self._with_info(replace(self.info, notes=self.info.notes + notes, sha256=sha256 or self.info.sha256))
 
     def __getitem__(self, index: Any) -> Self:
-        """The rows of a slice, a mask or an array of positions."""
+        """Select rows by a slice, a boolean mask or an array of positions."""
         if isinstance(index, tuple):
-            raise ShapeError(
-                "slicing",
-                expected="one index, over rows",
-                came=f"got {len(index)} indices",
-                do="use .member(k) for members and .column(name) for columns",
-            )
+            hint = "use .member(k) for members and .column(name) for columns"
+            raise ShapeError("slicing", expected="one index, over rows", got=f"{len(index)} indices", hint=hint)
         try:
             rows = np.arange(self.n)[index if np.ndim(index) or isinstance(index, slice) else [index]]
         except IndexError as error:
-            raise ShapeError(
-                "slicing",
-                expected=f"a slice, a mask of length {self.n} or positions below {self.n}",
-                came=str(error),
-                do="index with rows that exist",
-            ) from error
+            expected = f"a slice, a mask of length {self.n} or positions below {self.n}"
+            raise ShapeError("slicing", expected=expected, got=str(error), hint=f"select from {self.n} rows") from error
         if rows.ndim != 1:
-            raise ShapeError(
-                "slicing", expected="one index, over rows", came=f"its shape is {rows.shape}", do="ravel it"
-            )
+            got = f"an index of shape {rows.shape}"
+            raise ShapeError("slicing", expected="one index, over rows", got=got, hint="use index.ravel()")
         if rows.size == 0:
-            raise ShapeError(
-                "slicing",
-                expected="at least one row",
-                came="none was selected",
-                do="widen the selection",
-            )
+            raise ShapeError("slicing", expected="at least one row", got="none", hint="select at least one row")
         return self._take(rows)
 
     def __iter__(self) -> Iterator[Self]:
-        """The rows one by one."""
+        """Iterate over single rows."""
         return (self[row] for row in range(self.n))
 
     def column(self, name: str) -> np.ndarray:
@@ -251,61 +248,76 @@ class Predictions:
             if getattr(self, key, None) is not None:
                 known[key] = getattr(self, key)
         if name not in known:
-            hint = did_you_mean(name, known) if known else "this input has none"
-            raise UsageError(
-                f"{self.name}: column",
-                expected="a column of the input",
-                came=f"there is no {show(name)}",
-                do=hint,
-            )
+            hint = did_you_mean(name, known) if known else "the predictions have no columns; pass columns={'site': …}"
+            raise UsageError(f"{self.name}: column", expected="a known column", got=show(name), hint=hint)
         return known[name]
 
     def by(self, column: str, bins: int | None = None) -> Iterator[tuple[Any, Self]]:
-        """The rows of each value of a column; with `bins`, of each of that many equally filled ranges."""
-        names, place = groups_of(self.column(column), column, bins)
-        order = np.argsort(place, kind="stable")
-        for name, rows in zip(
-            names, np.split(order, np.searchsorted(place[order], np.arange(1, len(names)))), strict=True
-        ):
-            yield name, self._take(rows)
+        """Group the rows by the values of a column, or by `bins` quantile ranges of a numeric column."""
+        names, group = group_rows(self.column(column), column, bins)
+        order = np.argsort(group, kind="stable")
+        rows = np.split(order, np.searchsorted(group[order], np.arange(1, len(names))))
+        yield from ((name, self._take(rows_of_group)) for name, rows_of_group in zip(names, rows, strict=True))
 
 
-def check_rows(rows: int | None) -> None:
-    """Refuse blocks of no rows."""
-    if rows is not None and rows < 1:
-        raise UsageError("rows of a block", expected="at least 1", came=f"got {rows}", do="leave it out")
+def check_block_rows(rows: int | None) -> None:
+    """Raise `UsageError` for blocks of less than one row."""
+    if rows is not None:
+        check_range("rows of a block", rows, 1, integer=True, hint="use blocks() without a number for the default size")
 
 
-def groups_of(values: np.ndarray, column: str, bins: int | None = None) -> tuple[list[Any], np.ndarray]:
-    """The names of a column's groups in order, and the group of each row; with `bins`, of equally filled ranges."""
-    if bins is not None:
-        names, place = _ranges(values, column, bins)
-        return names, place.ravel()
-    levels, place = np.unique(values, return_inverse=True)
-    return levels.tolist(), place.ravel()
+def group_rows(values: np.ndarray, column: str, bins: int | None = None) -> tuple[list[Any], np.ndarray]:
+    """The names of a column's groups in order, and the group of each row.
 
-
-def _ranges(values: np.ndarray, column: str, bins: int) -> tuple[list[str], np.ndarray]:
-    """The names of the quantile ranges in order, and the one that each value lies in; ties stay together."""
-    if bins < 1:
-        raise UsageError(f"column {show(column)}", expected="at least one range", came=f"got {bins}", do="ask for 4")
+    With `bins`, groups are ranges between quantiles; equal values stay in one range, NaN has a range of its own.
+    """
+    if bins is None:
+        levels, group = np.unique(values, return_inverse=True)
+        return levels.tolist(), group.ravel()
+    subject = f"column {show(column)}"
+    check_range(f"{subject}: bins", bins, 1, integer=True, hint="use 4 for quartiles")
     if values.dtype.kind not in "biuf":
-        raise UsageError(
-            f"column {show(column)}",
-            expected="numbers that can be cut into ranges",
-            came=f"its items are {values.dtype}",
-            do="slice by its values instead, without ':BINS'",
-        )
+        hint = "group by its values instead, without ':BINS'"
+        raise UsageError(subject, expected="numbers to divide into ranges", got=f"dtype {values.dtype}", hint=hint)
     known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     bins = min(bins, max(known.size, 1))
     ranked = np.sort(known)
     cuts = np.unique(ranked[(known.size - 1) * np.arange(1, bins) // bins])
-    place = np.searchsorted(cuts, values, side="left")
-    place[values != values] = len(cuts) + 1
-    filled, place = np.unique(place, return_inverse=True)
+    group = np.searchsorted(cuts, values, side="left")
+    group[values != values] = len(cuts) + 1
+    filled, group = np.unique(group, return_inverse=True)
+    group = group.ravel()
     names = []
     for k in range(len(filled)):
-        inside = values[place == k]
+        inside = values[group == k]
         undefined = inside[0] != inside[0]
         names.append("undefined" if undefined else f"{k + 1}: {inside.min():.4g} to {inside.max():.4g}")
-    return names, place
+    return names, group
+
+
+def is_unit(column: str) -> bool:
+    """Whether a column is named like a unit of several rows: patient, patient_id, PromptHash, but not class."""
+    words = [word.lower() for word in WORDS.findall(column)]
+    nouns = [word for word in words if word not in NUMBER]
+    units = UNITS | NUMBERED if len(nouns) < len(words) else UNITS
+    return bool(nouns) and all(word in units or word.removesuffix("s") in units for word in nouns)
+
+
+def repeated_unit(model: Any) -> tuple[str, int] | None:
+    """The name and the number of distinct values of the ids, or of a column named like a unit, if some repeat.
+
+    model: predictions in memory, or a stream.
+    """
+    has_ids = "ids" in model.plans[0].known if hasattr(model, "plans") else model.info.ids is not None
+    for column in [*[IDS] * has_ids, *(name for name in model.columns if is_unit(name))]:
+        distinct = len(np.unique(model.column(column)))
+        if (column == IDS or distinct > 1) and distinct < model.n:
+            return column, distinct
+    return None
+
+
+def unit_text(n: int, column: str, distinct: int, hint: str = "use --units {column} (units={column!r})") -> str:
+    """What that means for tests and intervals, and what to do."""
+    what = "distinct ids" if column == IDS else f"values of column {column!r}"
+    hint = f"if rows with the same value depend on each other, {hint.format(column=column)}"
+    return f"{n} rows have {distinct} {what} and are treated as independent: {hint}"

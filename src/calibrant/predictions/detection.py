@@ -1,10 +1,10 @@
-"""Scores of rows from inside and outside the distribution that a model was made for; high means outside."""
+"""Scores of in-distribution and out-of-distribution rows; high means out-of-distribution."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,12 +15,21 @@ from calibrant.predictions.base import Predictions, RowInfo
 
 @dataclass(frozen=True, repr=False)
 class Detection(Predictions):
-    """Scores (N,) and whether each row is from outside (N,)."""
+    """OOD scores (N,) and whether each row is out-of-distribution (N,).
+
+    Examples
+    --------
+    >>> from calibrant import Detection
+    >>> Detection.from_scores(inside=[0.1, 0.4, 0.2], outside=[0.3, 0.9])
+    Detection('detection', inside=3, outside=2)
+    """
 
     score: np.ndarray
     outside: np.ndarray
     info: RowInfo
     task = "detection"
+    ROW_AXES: ClassVar = {"score": 0, "outside": 0}
+    OUTCOMES = ("outside",)
 
     @classmethod
     def from_scores(
@@ -33,47 +42,36 @@ class Detection(Predictions):
         meta: Mapping[str, Any] | None = None,
         name: str = "detection",
     ) -> Detection:
-        """Scores (N_in,) of inside rows and (N_out,) of outside rows; weights and columns are of both, inside first."""
-        parts = [_as_scores(inside, "inside scores"), _as_scores(outside, "outside scores")]
+        """Detection scores of two sets of rows.
+
+        Parameters
+        ----------
+        inside, outside : array_like of shape (N_in,) and (N_out,)
+            Scores of in-distribution and out-of-distribution rows; high means out-of-distribution.
+        weights : array_like of shape (N_in + N_out,), optional
+            Sampling weights, in-distribution rows first.
+        columns : mapping of str to array_like of shape (N_in + N_out,), optional
+            Values to group by, in-distribution rows first.
+        meta : mapping, optional
+            JSON values to keep with the scores.
+        name : str
+            The name in results.
+        """
+        parts = []
+        for what, value in (("inside scores", inside), ("outside scores", outside)):
+            scores = as_floats(value, what).astype(np.float64)
+            if scores.ndim != 1 or scores.size == 0:
+                hint = "pass one score per row, high meaning out-of-distribution"
+                expected = "shape (N,) with at least one row"
+                raise ShapeError(what, expected=expected, got=f"shape {scores.shape}", hint=hint)
+            if np.isnan(scores).any():
+                got = f"NaN in row {int(np.argmax(np.isnan(scores)))}"
+                raise ValuesError(what, expected="numbers", got=got, hint="drop the rows without a score")
+            parts.append(scores)
         score = np.concatenate(parts)
         info = RowInfo.build(len(score), weights=weights, columns=columns, meta=meta, name=name)
         return cls(score, np.arange(len(score)) >= len(parts[0]), info)
 
-    @property
-    def members(self) -> int:
-        """A score is of one model."""
-        return 1
-
-    @property
-    def has_labels(self) -> bool:
-        """Where a row is from is always known."""
-        return True
-
-    def _take(self, rows: np.ndarray) -> Self:
-        return replace(self, score=self.score[rows], outside=self.outside[rows], info=self.info.select(rows))
-
-    def _with_info(self, info: RowInfo) -> Self:
-        return replace(self, info=info)
-
     def __repr__(self) -> str:
         outside = int(self.outside.sum())
         return f"Detection({self.name!r}, inside={self.n - outside}, outside={outside})"
-
-
-def _as_scores(value: Any, what: str) -> np.ndarray:
-    scores = as_floats(value, what).astype(np.float64)
-    if scores.ndim != 1 or scores.size == 0:
-        raise ShapeError(
-            what,
-            expected="shape (N,) with at least one row",
-            came=f"its shape is {scores.shape}",
-            do="give one score per row, high meaning outside",
-        )
-    if np.isnan(scores).any():
-        raise ValuesError(
-            what,
-            expected="numbers",
-            came=f"row {int(np.argmax(np.isnan(scores)))} is NaN",
-            do="drop the rows that have no score",
-        )
-    return scores

@@ -1,26 +1,36 @@
-"""Answers that someone has judged: a confidence and whether the answer was correct (LLM evaluations, detectors)."""
+"""Confidence and correctness: answers graded right or wrong, as in LLM evaluations and object detection."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.errors import ShapeError, ValuesError
+from calibrant.errors import ShapeError, ValuesError, show
 from calibrant.predictions.arrays import as_array, as_column, as_floats, mean_over_members
 from calibrant.predictions.base import Predictions, RowInfo
 
 
 @dataclass(frozen=True, repr=False)
 class Judged(Predictions):
-    """Confidences (M, N) that the answers are right, and whether they were, `correct` (N,)."""
+    """Confidences (M, N) of answers, and whether each answer was correct (N,).
+
+    Examples
+    --------
+    >>> from calibrant import Judged
+    >>> Judged.from_confidence([0.9, 0.6, 0.8], correct=[True, False, True], name="gpt")
+    Judged('gpt', rows=3, members=1)
+    """
 
     confidence: np.ndarray
     correct: np.ndarray | None
     info: RowInfo
     task = "judged"
+    ROW_AXES: ClassVar = {"confidence": 1, "correct": 0}
+    MEMBER_ARRAYS = ("confidence",)
+    OUTCOMES = ("correct",)
 
     @classmethod
     def from_confidence(
@@ -34,73 +44,42 @@ class Judged(Predictions):
         meta: Mapping[str, Any] | None = None,
         name: str = "predictions",
     ) -> Judged:
-        """Confidences (N,), or (M, N) for members, in [0, 1]; `correct` (N,) booleans or 0 and 1."""
+        """Answers with a confidence each.
+
+        Parameters
+        ----------
+        confidence : array_like of shape (N,) or (M, N)
+            Probabilities that the answers are correct; ensemble members first.
+        correct : array_like of shape (N,), optional
+            Booleans, or the integers 0 and 1.
+        ids, weights, columns, meta, name
+            As in `Classification.from_logits`.
+        """
         values = as_floats(confidence, "confidence")
         if values.ndim not in (1, 2) or values.size == 0:
-            raise ShapeError(
-                "confidence",
-                expected="shape (N,) or (M, N) with at least one row",
-                came=f"its shape is {values.shape}",
-                do="give one confidence per row, members first",
-            )
+            expected, hint = "shape (N,) or (M, N) with at least one row", "pass one confidence per row, members first"
+            raise ShapeError("confidence", expected=expected, got=f"shape {values.shape}", hint=hint)
         values = values.reshape(-1, values.shape[-1])
-        if not ((values >= 0) & (values <= 1)).all():
-            worst = values[~((values >= 0) & (values <= 1))][0]
-            raise ValuesError(
-                "confidence",
-                expected="probabilities from 0 to 1",
-                came=f"one of them is {worst}",
-                do="divide percentages by 100, and drop rows without a confidence",
-            )
+        valid = (values >= 0) & (values <= 1)
+        if not valid.all():
+            hint = "divide percentages by 100, and drop rows without a confidence"
+            got = f"{values[~valid][0]}"
+            raise ValuesError("confidence", expected="probabilities from 0 to 1", got=got, hint=hint)
         n = values.shape[1]
         info = RowInfo.build(n, ids=ids, weights=weights, columns=columns, meta=meta, name=name)
-        return cls(values, None if correct is None else _as_correct(correct, n), info)
-
-    @property
-    def members(self) -> int:
-        """The number of members; a single model is one."""
-        return self.confidence.shape[0]
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether it is known which answers were right."""
-        return self.correct is not None
-
-    def member(self, k: int) -> Judged:
-        """One member as predictions of its own."""
-        return replace(self, confidence=self.confidence[[self._member_index(k)]])
-
-    def subset(self, members: Iterable[int]) -> Judged:
-        """Some members, in the order that is given, as predictions of their own."""
-        return replace(self, confidence=self.confidence[self._member_places(members)])
+        if correct is None:
+            return cls(values, None, info)
+        outcomes = as_column(as_array(correct, "correct"), "correct", n)
+        if outcomes.dtype.kind not in "biu" or not np.isin(outcomes, (0, 1)).all():
+            invalid = outcomes[~np.isin(outcomes, (0, 1))] if outcomes.dtype.kind in "iuf" else outcomes
+            got = f"{show(invalid[0] if invalid.size else outcomes[0])} in {outcomes.dtype}"
+            hint = "grade each answer right (1) or wrong (0)"
+            raise ValuesError("correct", expected="booleans, or the integers 0 and 1", got=got, hint=hint)
+        return cls(values, outcomes.astype(bool), info)
 
     def average(self) -> Judged:
         """The mean confidence over members."""
         return replace(self, confidence=mean_over_members(self.confidence)[None])
 
-    def _take(self, rows: np.ndarray) -> Self:
-        correct = None if self.correct is None else self.correct[rows]
-        return replace(self, confidence=self.confidence[:, rows], correct=correct, info=self.info.select(rows))
-
-    def _with_info(self, info: RowInfo) -> Self:
-        return replace(self, info=info)
-
     def __repr__(self) -> str:
         return f"Judged({self.name!r}, rows={self.n}, members={self.members})"
-
-
-def _as_correct(value: Any, n: int) -> np.ndarray:
-    """Booleans, or whole numbers 0 and 1."""
-    correct = as_column(as_array(value, "correct"), "correct", n)
-    if correct.dtype.kind == "b":
-        return correct
-    if correct.dtype.kind not in "iu" or not np.isin(correct, (0, 1)).all():
-        odd = correct[~np.isin(correct, (0, 1))] if correct.dtype.kind in "iuf" else correct
-        example = odd[0] if odd.size else correct[0]
-        raise ValuesError(
-            "correct",
-            expected="booleans, or whole numbers 0 and 1",
-            came=f"its items are {correct.dtype}, such as {example}",
-            do="judge each answer right (1) or wrong (0)",
-        )
-    return correct.astype(bool)

@@ -1,15 +1,15 @@
-"""Predictions of a number: Gaussian, a mixture of Gaussians by members, samples, or quantiles, with what came true.
+"""Regression: Gaussians, mixtures of members' Gaussians, samples or quantiles, with the observed outcomes.
 
-`mean` and `std` are (M, N): a single Gaussian is M = 1, and the prediction of several members is the mixture with equal
-weights. `samples` are (S, N) draws of the predictive distribution. `quantiles` are (N, Q) at Q rising `levels`.
+`mean` and `std` are (M, N): a single Gaussian has M = 1, and several members predict the mixture with equal weights.
+`samples` are (S, N) draws of the predictive distribution. `quantiles` are (N, Q) at Q increasing `levels`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,15 @@ CROSSING = "crossing-quantiles"
 
 @dataclass(frozen=True, repr=False)
 class Regression(Predictions):
-    """What is predicted of N numbers, in one of three kinds: gaussian, samples or quantiles."""
+    """Predictive distributions of N numbers, of kind "gaussian", "samples" or "quantiles", and outcomes `y` (N,).
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> p = cal.Regression.from_gaussian(mean=[1.0, 2.0, 0.5], std=[0.3, 0.4, 0.2], y=[1.1, 1.7, 0.6])
+    >>> p
+    Regression('predictions', gaussian, rows=3, members=1, y=True)
+    """
 
     kind: str
     y: np.ndarray | None
@@ -35,6 +43,9 @@ class Regression(Predictions):
     levels: np.ndarray | None = None
     member_names: tuple[str, ...] | None = None
     task = "regression"
+    ROW_AXES: ClassVar = {"y": 0, "mean": 1, "std": 1, "samples": 1, "quantiles": 0}
+    MEMBER_ARRAYS = ("mean", "std")
+    OUTCOMES = ("y",)
 
     # ------------------------------------------------------------------------------ constructors
     @classmethod
@@ -52,28 +63,37 @@ class Regression(Predictions):
         meta: Mapping[str, Any] | None = None,
         name: str = "predictions",
     ) -> Regression:
-        """Mean and standard deviation (or variance), (N,) each, or (M, N) for the mixture of M members.
+        """Gaussian predictions, or the mixture of the Gaussians of M members.
 
-        y: (N,) what came true; without it, what needs it is skipped. weights: (N,) sampling weights; columns: (N,)
-        arrays to slice by.
+        Parameters
+        ----------
+        mean : array_like of shape (N,) or (M, N)
+            Predicted means; ensemble members first.
+        std, var : array_like of the shape of `mean`
+            Standard deviations or variances; exactly one of the two.
+        y : array_like of shape (N,), optional
+            Observed outcomes. Metrics that need them are skipped without.
+        member_names : sequence of str, optional
+            Names of the M members.
+        ids, weights, columns, meta, name
+            As in `Classification.from_logits`.
+
+        Examples
+        --------
+        >>> from calibrant import Regression
+        >>> Regression.from_gaussian([[1.0, 2.0], [1.2, 1.9]], var=[[0.1, 0.1], [0.2, 0.1]], y=[1.1, 1.7])
+        Regression('predictions', gaussian, rows=2, members=2, y=True)
         """
         if (std is None) == (var is None):
-            raise UsageError(
-                "from_gaussian",
-                expected="exactly one of std and var",
-                came="got both" if std is not None else "got neither",
-                do="give std; several point predictions a row are from_samples",
-            )
+            got = "both" if std is not None else "neither"
+            hint = "pass std=…, or use from_samples for point predictions"
+            raise UsageError("from_gaussian", expected="exactly one of std and var", got=got, hint=hint)
         what = "std" if var is None else "var"
-        means, spread = _numbers(mean, "mean", y), _numbers(std if var is None else var, what, y)
+        means, spread = _by_row(mean, "mean", y), _by_row(std if var is None else var, what, y)
         if means.shape != spread.shape:
-            raise ShapeError(
-                what,
-                expected=f"the shape of mean, {means.shape}",
-                came=f"its shape is {spread.shape}",
-                do="give one for each mean",
-            )
-        hint = "mend these rows: without spread there is no density"
+            expected, hint = f"the shape of mean, {means.shape}", f"pass one {what} per mean"
+            raise ShapeError(what, expected=expected, got=f"shape {spread.shape}", hint=hint)
+        hint = "drop or fix these rows: a spread of 0 has no density"
         _refuse_rows(~(spread > 0), spread, what, "numbers above 0", hint)
         n = means.shape[-1]
         means, spread = means.reshape(-1, n), spread.reshape(-1, n)
@@ -94,12 +114,27 @@ class Regression(Predictions):
         meta: Mapping[str, Any] | None = None,
         name: str = "predictions",
     ) -> Regression:
-        """Draws (S, N) of the predictive distribution of each row: an ensemble, a posterior predictive."""
-        draws = _numbers(samples, "samples", y)
+        """Draws of the predictive distribution of each row.
+
+        Parameters
+        ----------
+        samples : array_like of shape (S, N)
+            S draws per row: a posterior predictive, or the point predictions of an ensemble.
+        y : array_like of shape (N,), optional
+            Observed outcomes.
+        ids, weights, columns, meta, name
+            As in `Classification.from_logits`.
+
+        Examples
+        --------
+        >>> from calibrant import Regression
+        >>> Regression.from_samples([[1.0, 2.1], [1.3, 1.8], [0.9, 2.4]], y=[1.1, 1.7])
+        Regression('predictions', samples, rows=2, samples=3, y=True)
+        """
+        draws = _by_row(samples, "samples", y)
         if draws.ndim != 2:
-            raise ShapeError(
-                "samples", expected="shape (S, N)", came=f"its shape is {draws.shape}", do="put draws first, rows last"
-            )
+            hint = "put draws first, rows last"
+            raise ShapeError("samples", expected="shape (S, N)", got=f"shape {draws.shape}", hint=hint)
         n = draws.shape[1]
         info = RowInfo.build(n, ids=ids, weights=weights, columns=columns, meta=meta, name=name)
         return cls("samples", _as_y(y, n), info, samples=draws)
@@ -117,161 +152,190 @@ class Regression(Predictions):
         meta: Mapping[str, Any] | None = None,
         name: str = "predictions",
     ) -> Regression:
-        """Quantiles (N, Q) at Q rising levels between 0 and 1; those that cross are used as they are, and counted."""
-        values = _floats(quantiles, "quantiles")
-        at = _as_levels(levels)
+        """Quantiles of the predictive distribution of each row.
+
+        Parameters
+        ----------
+        quantiles : array_like of shape (N, Q)
+            Quantiles, one column per level. Crossing quantiles are used as they are, with a note.
+        levels : array_like of shape (Q,)
+            Increasing probabilities between 0 and 1.
+        y : array_like of shape (N,), optional
+            Observed outcomes.
+        ids, weights, columns, meta, name
+            As in `Classification.from_logits`.
+
+        Examples
+        --------
+        >>> from calibrant import Regression
+        >>> Regression.from_quantiles([[0.4, 1.0, 1.6], [1.2, 2.0, 2.9]], levels=[0.05, 0.5, 0.95], y=[1.1, 1.7])
+        Regression('predictions', quantiles, rows=2, levels=3, y=True)
+        """
+        values, at = _floats(quantiles, "quantiles"), as_floats(levels, "levels").astype(np.float64)
+        if at.ndim != 1 or not at.size:
+            raise ShapeError("levels", expected="shape (Q,)", got=f"shape {at.shape}", hint="pass one level per column")
+        inside = (at > 0) & (at < 1)
+        if not inside.all():
+            hint = "divide percentages by 100"
+            raise ValuesError("levels", expected="numbers between 0 and 1", got=f"{at[~inside][0]}", hint=hint)
+        if not (np.diff(at) > 0).all():
+            k = int(np.argmax(~(np.diff(at) > 0)))
+            got, hint = f"{at[k + 1]:g} after {at[k]:g}", "sort levels and the columns of quantiles together"
+            raise ValuesError("levels", expected="increasing levels", got=got, hint=hint)
         if values.ndim != 2 or values.shape[1] != len(at) or not values.size:
-            raise ShapeError(
-                "quantiles",
-                expected=f"shape (N, {len(at)}), for {len(at)} levels",
-                came=f"its shape is {values.shape}",
-                do="one row an example, one column a level",
-            )
-        _refuse_rows(~np.isfinite(values).T, values.T, "quantiles", "finite numbers", "drop or repair the row")
+            expected = f"shape (N, {len(at)}), for {len(at)} levels"
+            hint = "pass one row per example, one column per level"
+            raise ShapeError("quantiles", expected=expected, got=f"shape {values.shape}", hint=hint)
+        _refuse_rows(~np.isfinite(values).T, values.T, "quantiles", "finite numbers", "drop or fix the row")
         info = RowInfo.build(len(values), ids=ids, weights=weights, columns=columns, meta=meta, name=name)
         return cls("quantiles", _as_y(y, len(values)), info, quantiles=values, levels=at)
 
     @classmethod
-    def from_sklearn(cls, estimator: Any, X: Any, y: Any = None, **known: Any) -> Regression:
-        """`estimator.predict(X, return_std=True)`: Gaussian processes, Bayesian ridge, ARD and what follows them."""
+    def from_sklearn(cls, estimator: Any, X: Any, y: Any = None, **kwargs: Any) -> Regression:
+        """Predictions of a fitted scikit-learn regressor, by `predict(X, return_std=True)`.
+
+        Parameters
+        ----------
+        estimator : regressor
+            A Gaussian process, Bayesian ridge, ARD or any regressor or pipeline whose predict takes `return_std`.
+        X : array_like
+            The inputs.
+        y : array_like of shape (N,), optional
+            Observed outcomes.
+        **kwargs
+            As in `from_gaussian`; `name` defaults to the type of the regressor.
+
+        Examples
+        --------
+        >>> from calibrant import Regression
+        >>> from sklearn.linear_model import BayesianRidge
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.2, 2.9]
+        >>> Regression.from_sklearn(BayesianRidge().fit(X, y), X, y)
+        Regression('BayesianRidge', gaussian, rows=4, members=1, y=True)
+        """
         estimator = getattr(estimator, "best_estimator_", estimator)
         final = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
         predict = getattr(final, "predict", None)
         if predict is None or "return_std" not in inspect.signature(predict).parameters:
-            raise UsageError(
-                "from_sklearn",
-                expected="a fitted regressor whose predict takes return_std",
-                came=f"got {type(final).__name__}",
-                do="use from_quantiles with quantile regressors, or from_samples with the predictions of an ensemble",
-            )
-        known.setdefault("name", type(final).__name__)
+            expected = "a fitted regressor whose predict takes return_std"
+            hint = "use from_quantiles with quantile regressors, or from_samples with the predictions of an ensemble"
+            raise UsageError("from_sklearn", expected=expected, got=type(final).__name__, hint=hint)
+        kwargs.setdefault("name", type(final).__name__)
         mean, std = estimator.predict(X, return_std=True)
         if np.ndim(mean) != 1:
-            raise ShapeError(
-                "from_sklearn",
-                expected="a regressor of one target",
-                came=f"it predicts shape {np.shape(mean)}",
-                do="give each target's mean and std to from_gaussian",
-            )
-        return cls.from_gaussian(mean, std, y, **known)
+            got, hint = f"predictions of shape {np.shape(mean)}", "pass the mean and std of one target to from_gaussian"
+            raise ShapeError("from_sklearn", expected="a regressor of one target", got=got, hint=hint)
+        return cls.from_gaussian(mean, std, y, **kwargs)
 
     @classmethod
     def from_torch(
-        cls, distribution: Any, y: Any = None, *, samples: int | None = None, seed: int = SEED, **known: Any
+        cls, distribution: Any, y: Any = None, *, samples: int | None = None, seed: int = SEED, **kwargs: Any
     ) -> Regression:
-        """A torch distribution with batch shape (N,), or (M, N) for members: Normal, or any other by its draws.
+        """Predictions from a `torch.distributions` object.
 
-        samples: how many draws stand for the distribution; a Normal (also Independent) needs none.
+        Parameters
+        ----------
+        distribution : torch.distributions.Distribution of batch shape (N,) or (M, N)
+            A Normal (also inside Independent), or any distribution together with `samples`.
+        y : array_like of shape (N,), optional
+            Observed outcomes.
+        samples : int, optional
+            Represent the distribution by this many draws.
+        seed : int
+            Seed of the draws.
+        **kwargs
+            As in `from_gaussian` or `from_samples`.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from calibrant import Regression
+        >>> Regression.from_torch(torch.distributions.Normal(torch.zeros(2), torch.ones(2)), y=[0.3, -0.1])
+        Regression('predictions', gaussian, rows=2, members=1, y=True)
         """
-        from calibrant.predictions.torch_distributions import draws_of, normal_of
+        from calibrant.predictions.libraries import normal_parameters, sample_distribution
 
         if samples is not None:
-            return cls.from_samples(draws_of(distribution, samples, seed), y, **known)
-        mean, std = normal_of(distribution)
-        return cls.from_gaussian(mean, std, y, **known)
+            return cls.from_samples(sample_distribution(distribution, samples, seed), y, **kwargs)
+        mean, std = normal_parameters(distribution)
+        return cls.from_gaussian(mean, std, y, **kwargs)
 
     @classmethod
     def from_arviz(
-        cls, data: Any, variable: str | None = None, y: Any = None, *, group: str = "posterior_predictive", **known: Any
+        cls,
+        data: Any,
+        variable: str | None = None,
+        y: Any = None,
+        *,
+        group: str = "posterior_predictive",
+        **kwargs: Any,
     ) -> Regression:
-        """The posterior-predictive draws of an InferenceData or DataTree: all draws of all chains; y is the observed.
+        """Predictions from the posterior-predictive draws of an ArviZ InferenceData or xarray DataTree.
 
-        variable: which one, where there are several. Observations of several dimensions become rows one after another.
+        Parameters
+        ----------
+        data : InferenceData or DataTree
+            Draws of all chains are used; observations of several dimensions are flattened to rows.
+        variable : str, optional
+            The variable; needed if there are several.
+        y : array_like of shape (N,), optional
+            Observed outcomes; by default those of the group `observed_data`.
+        group : str
+            The group with the draws.
+        **kwargs
+            As in `from_samples`; `name` defaults to the variable.
+
+        Examples
+        --------
+        >>> Regression.from_arviz(idata, "y")  # doctest: +SKIP
+        Regression('y', samples, rows=919, samples=4000, y=True)
         """
-        from calibrant.predictions.arviz_groups import draws_and_observed
+        from calibrant.predictions.libraries import arviz_draws
 
-        name, draws, observed = draws_and_observed(data, group, variable)
-        known.setdefault("name", name)
-        return cls.from_samples(draws, observed if y is None else y, **known)
+        name, draws, observed = arviz_draws(data, group, variable)
+        kwargs.setdefault("name", name)
+        return cls.from_samples(draws, observed if y is None else y, **kwargs)
 
     # ------------------------------------------------------------------------------------- parts
-    @property
-    def members(self) -> int:
-        """The number of members of a mixture; a single model is one, and so are samples and quantiles."""
-        return 1 if self.mean is None else len(self.mean)
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether it is known what came true."""
-        return self.y is not None
-
-    def member(self, k: int) -> Regression:
-        """One member as predictions of its own."""
-        k = self._member_index(k)
-        if self.mean is None or self.std is None:
-            return self
-        names = None if self.member_names is None else (self.member_names[k],)
-        return replace(self, mean=self.mean[[k]], std=self.std[[k]], member_names=names)
-
-    def subset(self, members: Iterable[int]) -> Regression:
-        """Some members of Gaussians, in the order that is given, as predictions of their own."""
-        chosen = self._member_places(members)
-        if self.mean is None or self.std is None:
-            return self
-        names = None if self.member_names is None else tuple(self.member_names[k] for k in chosen)
-        return replace(self, mean=self.mean[chosen], std=self.std[chosen], member_names=names)
-
     def moment_matched(self) -> Regression:
-        """One Gaussian with the mean and the variance of the mixture, or of the samples."""
+        """The Gaussian with the mean and variance of the mixture or of the samples."""
         if self.mean is not None and self.std is not None:
-            mean, apart = mean_and_variance(self.mean)
-            variance = mean_over_members(np.square(self.std, dtype=np.float64)) + apart
+            mean, between = mean_and_variance(self.mean)
+            variance = mean_over_members(np.square(self.std, dtype=np.float64)) + between
         elif self.samples is not None and len(self.samples) > 1:
             mean, variance = mean_and_variance(self.samples)
             variance *= len(self.samples) / (len(self.samples) - 1)
         else:
-            raise UsageError(
-                "moment_matched",
-                expected="members, or at least two samples",
-                came=f"these are {self.kind}",
-                do="use the predictions as they are",
-            )
-        made = Regression.from_gaussian(mean, var=variance, y=self.y)
-        return replace(made, info=self.info)
+            got = "one sample" if self.kind == "samples" else self.kind
+            expected, hint = "Gaussian members, or at least two samples", "use the predictions without moment_matched()"
+            raise UsageError("moment_matched", expected=expected, got=got, hint=hint)
+        return replace(Regression.from_gaussian(mean, var=variance, y=self.y), info=self.info)
 
-    def _take(self, rows: np.ndarray) -> Self:
-        return replace(
-            self,
-            y=None if self.y is None else self.y[rows],
-            mean=None if self.mean is None else self.mean[:, rows],
-            std=None if self.std is None else self.std[:, rows],
-            samples=None if self.samples is None else self.samples[:, rows],
-            quantiles=None if self.quantiles is None else self.quantiles[rows],
-            info=self.info.select(rows),
-        )
-
-    def _with_info(self, info: RowInfo) -> Self:
-        return replace(self, info=info)
-
-    def crossing(self) -> int:
-        """The number of rows in which a quantile lies below one of a lower level."""
+    def count_crossing(self) -> int:
+        """The number of rows with crossing quantiles."""
         q = self.quantiles
         return 0 if q is None else int((q[:, 1:] < q[:, :-1]).any(axis=1).sum())
 
     def notes(self) -> tuple[Note, ...]:
-        """What the user should know of these predictions: of these rows, under their present name."""
-        return self.info.notes + crossing_notes(self.name, self.crossing(), self.n)
+        """Remarks on these predictions that the user should see."""
+        return self.info.notes + crossing_notes(self.name, self.count_crossing(), self.n)
 
     def __repr__(self) -> str:
-        facts: Mapping[str, int] = {"members": self.members}
-        if self.samples is not None:
-            facts = {"samples": len(self.samples)}
-        if self.levels is not None:
-            facts = {"levels": len(self.levels)}
-        said = ", ".join(f"{key}={value}" for key, value in facts.items())
-        return f"Regression({self.name!r}, {self.kind}, rows={self.n}, {said}, y={self.has_labels})"
+        size = f"members={self.members}" if self.samples is None else f"samples={len(self.samples)}"
+        size = size if self.levels is None else f"levels={len(self.levels)}"
+        return f"Regression({self.name!r}, {self.kind}, rows={self.n}, {size}, y={self.has_labels})"
 
 
 def mean_and_variance(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance (divisor M) over the first axis, about its first entry: members that agree have none."""
+    """Mean and variance (divisor M) over the first axis, relative to its first entry: equal members have variance 0."""
     first = x[0].astype(np.float64)
-    away = x - first
-    centre = mean_over_members(away)
-    return first + centre, mean_over_members(np.square(away - centre))
+    offset = x - first
+    centre = mean_over_members(offset)
+    return first + centre, mean_over_members(np.square(offset - centre))
 
 
 def crossing_notes(name: str, count: int, n: int) -> tuple[Note, ...]:
-    """What is said of quantiles that cross."""
+    """Warn of crossing quantiles."""
     if not count:
         return ()
     return (Note(CROSSING, f"{name}: the quantiles of {count} of {n} rows cross; they are used as given"),)
@@ -279,47 +343,39 @@ def crossing_notes(name: str, count: int, n: int) -> tuple[Note, ...]:
 
 # ------------------------------------------------------------------------------------------ checks
 def _floats(value: Any, what: str) -> np.ndarray:
-    """Numbers in a floating type that computing is done in; 16-bit numbers are widened here."""
+    """Numbers as float32 or float64; 16-bit floats are widened."""
     array = as_floats(value, what)
     return array.astype(np.float32) if array.dtype.itemsize == 2 else array
 
 
-def _numbers(value: Any, what: str, y: Any) -> np.ndarray:
-    """Finite numbers with rows last."""
+def _by_row(value: Any, what: str, y: Any) -> np.ndarray:
+    """Finite numbers (N,) or (M, N), rows last; the length of `y` reveals transposed arrays."""
     array = _floats(value, what)
     rows: tuple[int, ...] = tuple(getattr(y, "shape", ())) or ((len(y),) if isinstance(y, list | tuple) else ())
     column = array.ndim == 2 and array.shape[1] == 1 < array.shape[0] and rows[:1] == array.shape[:1]
     if array.ndim not in (1, 2) or array.size == 0 or column:
-        hints = {0: "give one number for each row: numpy.full(n, value)"}
-        hints |= {2: "drop the last axis: .squeeze(-1)"} if column else {}
-        raise ShapeError(
-            what,
-            expected="shape (N,) or (M, N) with at least one row",
-            came=f"its shape is {array.shape}",
-            do=hints.get(array.ndim, "members or draws come first, rows last"),
-        )
+        hint = "drop the last axis with .squeeze(-1)" if column else "put members or draws first, rows last"
+        hint = hint if array.ndim else "use numpy.full(n, value) for the same number in every row"
+        expected = "shape (N,) or (M, N) with at least one row"
+        raise ShapeError(what, expected=expected, got=f"shape {array.shape}", hint=hint)
     if array.ndim == 2 and len(rows) == 1 and rows[0] == array.shape[0] != array.shape[1]:
-        raise ShapeError(
-            what,
-            expected=f"rows last: shape (M, N) with N = {rows[0]}, the length of y",
-            came=f"its shape is {array.shape}",
-            do="transpose it",
-        )
-    _refuse_rows(~np.isfinite(array), array, what, "finite numbers", "drop or repair the row")
+        expected = f"rows last: shape (M, N) with N = {rows[0]}, the length of y"
+        raise ShapeError(what, expected=expected, got=f"shape {array.shape}", hint="transpose it")
+    _refuse_rows(~np.isfinite(array), array, what, "finite numbers", "drop or fix the row")
     return array
 
 
-def _refuse_rows(bad: np.ndarray, array: np.ndarray, what: str, expected: str, do: str) -> None:
-    """Name the first row, along the last axis, that holds what is not allowed."""
-    if not bad.any():
+def _refuse_rows(invalid: np.ndarray, array: np.ndarray, what: str, expected: str, hint: str) -> None:
+    """Raise `ValuesError` for the first invalid entry; rows are on the last axis."""
+    if not invalid.any():
         return
-    bad, array = bad.reshape(-1, bad.shape[-1]), array.reshape(-1, array.shape[-1])
-    rows = bad.any(axis=0)
+    invalid, array = invalid.reshape(-1, invalid.shape[-1]), array.reshape(-1, array.shape[-1])
+    rows = invalid.any(axis=0)
     row = int(np.argmax(rows))
-    lead = int(np.argmax(bad[:, row]))
-    where = f"row {row}" + (f" (entry {lead} of it)" if len(bad) > 1 else "")
+    k = int(np.argmax(invalid[:, row]))
+    position = f"row {row}" + (f", entry {k}" if len(invalid) > 1 else "")
     more = f" ({int(rows.sum())} such rows)" if rows.sum() > 1 else ""
-    raise ValuesError(what, expected=expected, came=f"{where} is {array[lead, row]}{more}", do=do)
+    raise ValuesError(what, expected=expected, got=f"{array[k, row]} in {position}{more}", hint=hint)
 
 
 def _as_y(value: Any, n: int) -> np.ndarray | None:
@@ -327,57 +383,31 @@ def _as_y(value: Any, n: int) -> np.ndarray | None:
         return None
     y = _floats(value, "y")
     if y.shape != (n,):
-        raise ShapeError(
-            "y",
-            expected=f"one number for each of the {n} rows",
-            came=f"its shape is {y.shape}",
-            do="give it the length of the predictions",
-        )
+        hint = "pass one outcome per row of the predictions"
+        raise ShapeError("y", expected=f"shape ({n},), one number per row", got=f"shape {y.shape}", hint=hint)
     _refuse_rows(~np.isfinite(y), y, "y", "finite numbers", "drop the rows without an outcome")
     return y
 
 
-def _as_levels(value: Any) -> np.ndarray:
-    levels = as_floats(value, "levels").astype(np.float64)
-    if levels.ndim != 1 or not levels.size:
-        raise ShapeError(
-            "levels", expected="shape (Q,)", came=f"its shape is {levels.shape}", do="give one level a column"
-        )
-    if not ((levels > 0) & (levels < 1)).all():
-        odd = levels[~((levels > 0) & (levels < 1))][0]
-        raise ValuesError(
-            "levels", expected="numbers between 0 and 1", came=f"one of them is {odd}", do="divide percentages by 100"
-        )
-    if not (np.diff(levels) > 0).all():
-        place = int(np.argmax(~(np.diff(levels) > 0)))
-        raise ValuesError(
-            "levels",
-            expected="levels that rise",
-            came=f"{levels[place + 1]:g} follows {levels[place]:g}",
-            do="sort levels and the columns of quantiles alike",
-        )
-    return levels
-
-
 def level_index(levels: np.ndarray, level: float) -> int | None:
-    """The column of a level, which was perhaps computed as (1 − 0.95)/2; None where there is none."""
-    place = int(np.argmin(np.abs(levels - level)))
-    return place if abs(levels[place] - level) <= 1e-9 else None
+    """The column of a level, up to the rounding of (1 − 0.95)/2, or None."""
+    index = int(np.argmin(np.abs(levels - level)))
+    return index if abs(levels[index] - level) <= 1e-9 else None
 
 
 def symmetric_levels(levels: np.ndarray) -> list[tuple[float, float]]:
-    """Two levels each that enclose as much on both sides, from the widest interval to the narrowest."""
-    found = [(low, level_index(levels, 1.0 - low)) for low in levels.tolist() if low < 0.5]
-    return [(low, float(levels[place])) for low, place in found if place is not None]
+    """The pairs of levels (α, 1 − α), from the widest interval to the narrowest."""
+    pairs = [(low, level_index(levels, 1.0 - low)) for low in levels.tolist() if low < 0.5]
+    return [(low, float(levels[high])) for low, high in pairs if high is not None]
 
 
 def central_levels(levels: np.ndarray, level: float = 0.95) -> tuple[float, float] | None:
-    """The levels of the central interval that should hold `level`, else of the widest symmetric one; None without."""
+    """The levels of the central interval of nominal coverage `level`, else of the widest symmetric interval."""
     pairs, low = symmetric_levels(levels), level_index(levels, (1.0 - level) / 2.0)
     return next((pair for pair in pairs if low is not None and pair[0] == levels[low]), pairs[0] if pairs else None)
 
 
-def levels_text(levels: np.ndarray) -> str:
-    """The levels as they are listed for people."""
+def format_levels(levels: np.ndarray) -> str:
+    """The first eight levels as text."""
     shown = [f"{level:g}" for level in levels[:8].tolist()]
     return ", ".join(shown) + (", …" if len(levels) > len(shown) else "")

@@ -1,50 +1,12 @@
-"""Maps of predictions to predictions that mend their calibration, each with an honest report of its fit.
+"""Recalibration: fit a map on held-out predictions, apply it to new ones, and measure the gain in proper scores.
 
-Names are loaded when they are first used, so that importing the package costs next to nothing.
+    import calibrant as cal
+    scaled = cal.recalibration.TemperatureScaling().fit(validation).transform(test)
+    print(cal.recalibration.improvement(test, scaled))
+
+Names are imported on first use.
 """
 
-from __future__ import annotations
+from calibrant.lazy import lazy_names
 
-from importlib import import_module
-from typing import Any
-
-_HOMES = {
-    "Recalibrator": "base",
-    "Fit": "report",
-    "load": "storing",
-    "recalibrator": "methods",
-    "methods_for": "methods",
-    "CrossFit": "cross_fitting",
-    "Identity": "identity",
-    "cross_fit": "cross_fitting",
-    "HistogramBinning": "histogram",
-    "IsotonicCalibration": "isotonic",
-    "MulticlassIsotonic": "isotonic_multiclass",
-    "IsotonicLevels": "levels",
-    "SplineCalibration": "spline",
-    "TemperatureScaling": "temperature",
-    "EnsembleTemperatureScaling": "ets",
-    "AvUTemperatureScaling": "avu",
-    "MemberTemperatureScaling": "member_temperatures",
-    "VectorScaling": "vector",
-    "MatrixScaling": "matrix",
-    "DirichletCalibration": "dirichlet",
-    "BetaCalibration": "beta",
-    "DiagonalNetwork": "networks_diagonal",
-    "OrderPreservingNetwork": "order_preserving",
-    "OrderInvariantNetwork": "order_preserving",
-    "StdScaling": "std",
-    "VarianceScaling": "variance",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"calibrant.recalibration.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'calibrant.recalibration' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

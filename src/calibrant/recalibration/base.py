@@ -1,8 +1,7 @@
-"""What every recalibrator is: a method with options, `fit` and `transform`, and the maps that a fit leaves behind.
+"""Base classes of recalibration: a `Recalibrator` has options, `fit` and `transform`; a `Map` has fitted parameters.
 
-A *map* is a frozen record of numbers and the function of predictions that they define; a *recalibrator* finds it. Maps
-know what is true of them: `injective` and `keeps_order` belong to the fitted map, `accuracy_preserving` is what the
-method promises of every map that it returns.
+A map is a frozen record of parameters and the function of predictions that they define. `injective` and `keeps_order`
+are properties of a fitted map; `promises_accuracy` is what a method guarantees for every map that it returns.
 """
 
 from __future__ import annotations
@@ -15,50 +14,55 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from calibrant.errors import CalibrantWarning, LabelsError, ShapeError, UsageError, did_you_mean, show
+from calibrant.errors import (
+    CalibrantWarning,
+    LabelsError,
+    MissingExtra,
+    ShapeError,
+    UsageError,
+    ValuesError,
+    did_you_mean,
+    show,
+)
+from calibrant.kernels.exact import exact_sum
 from calibrant.predictions import Classification, Judged, Regression
 from calibrant.predictions.base import Note
-from calibrant.predictions.marks import marks_of
-from calibrant.recalibration.report import Fit
-from calibrant.recalibration.seen import seen
-from calibrant.recalibration.stored_fields import KINDS
+from calibrant.predictions.row_fingerprints import row_fingerprints
+from calibrant.recalibration.file_fields import PARSERS
+from calibrant.recalibration.fit_report import FitReport
+from calibrant.recalibration.leakage import fitted_rows_meta
 from calibrant.registry.metric import Option, Value
 
 MEMBERS = ("average", "each")
-Given = Classification | Judged | Regression
+Predictions = Classification | Judged | Regression
 
 
 def option(
-    default: Any,
-    help: str,
-    *,
-    choices: tuple[str, ...] = (),
-    at_least: float = -math.inf,
-    at_most: float = math.inf,
+    default: Any, help: str, *, choices: tuple[str, ...] = (), at_least: float = -math.inf, at_most: float = math.inf
 ) -> Any:
-    """A field of a method that is an option: in Python, in a spec string such as "ets(loss=brier)", and in files."""
-    known = {"help": help, "choices": choices, "at_least": at_least, "at_most": at_most}
-    return field(default=default, metadata={"option": known})
+    """Declare a dataclass field as an option, settable in Python, in a spec such as "ets(loss=brier)" and in files."""
+    declaration = {"help": help, "choices": choices, "at_least": at_least, "at_most": at_most}
+    return field(default=default, metadata={"option": declaration})
 
 
 # ---------------------------------------------------------------------------------------------- maps
 @dataclass(frozen=True)
 class Map:
-    """The numbers of a fitted map; each field is a number, a text or an array, and is stored under its name."""
+    """The parameters of a fitted map. Each field is a number, a string or an array, and is saved under its name."""
 
     @property
     def n_parameters(self) -> int:
-        """Numbers that were fitted."""
-        raise NotImplementedError
+        """The number of fitted parameters; by default all numbers in the fields."""
+        return sum(np.size(value) for value in self.parameters().values() if not isinstance(value, str))
 
     @property
     def injective(self) -> bool:
-        """Whether two different predictions are never sent to one, as is known for certain."""
+        """Whether the map provably never sends two different predictions to the same one."""
         raise NotImplementedError
 
     @property
     def keeps_order(self) -> bool:
-        """Whether the classes of a row keep their order, so that the predicted class stays; of numbers, their mean."""
+        """Whether the ranking of the classes, and with it the predicted class, stays; in regression, the mean."""
         raise NotImplementedError
 
     def parameters(self) -> dict[str, Any]:
@@ -66,47 +70,58 @@ class Map:
         return {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
 
     @classmethod
-    def restored(cls, parameters: dict[str, Any]) -> Self:
-        """The map of stored fields, each checked by its annotation: lists become arrays again.
+    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """Rebuild a map from saved fields, each validated by its annotation; anything invalid is a ValueError."""
+        parsers = {item.name: PARSERS[item.type] for item in dataclasses.fields(cls)}
+        if parsers.keys() != parameters.keys():
+            raise ValueError(f"fields {sorted(parameters)}, not {sorted(parsers)}")
+        return cls(**{name: parse(parameters[name], name) for name, parse in parsers.items()})
 
-        What cannot be is a ValueError, a field too many or too few too.
-        """
-        known = {item.name: KINDS[item.type] for item in dataclasses.fields(cls)}
-        if known.keys() != parameters.keys():
-            raise ValueError(f"fields {sorted(parameters)}, not {sorted(known)}")
-        return cls(**{name: check(parameters[name], name) for name, check in known.items()})
+    def matches_classes(self, classes: int) -> bool:
+        """Whether the shapes of its arrays fit this number of classes."""
+        return True
 
-    def is_for(self, classes: int) -> bool:
-        """Whether the sizes of its arrays are those of a map of so many classes."""
+    def is_usable(self, classes: int) -> bool:
+        """Whether applying it to a few rows gives valid probabilities, standard deviations or levels."""
         return True
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """What a fit leaves: a map and a report for the average, or for each member; and what the map can be used on.
+class FitState:
+    """What `fit` leaves behind: one map and report for the average, or one for each member, and what they apply to.
 
-    Members that were fitted together have one report.
+    Members that are fitted jointly share one report.
     """
 
     maps: tuple[Map, ...]
-    fits: tuple[Fit, ...]
+    fits: tuple[FitReport, ...]
     task: str
     classes: int | None = None
     class_names: tuple[str, ...] | None = None
     member_names: tuple[str, ...] | None = None
     name: str = ""
-    """What the fitted rows were called."""
+    """The name of the predictions it was fitted on."""
     marks: str = ""
-    """By which the fitted rows are known again: see `calibrant.predictions.marks`."""
+    """Fingerprints of the fitted rows: see `calibrant.predictions.row_fingerprints`."""
+
+    @classmethod
+    def of(cls, predictions: Any, maps: list[Any], fits: list[FitReport], members: str) -> FitState:
+        """The state after a fit to these predictions; class and member names are checked by later transforms."""
+        keys = ("classes", "class_names", *(("member_names",) if members == "each" else ()))
+        names: dict[str, Any] = {key: getattr(predictions, key, None) for key in keys}
+        return cls(tuple(maps), tuple(fits), predictions.task, **names, name=predictions.name)
 
 
 # ------------------------------------------------------------------------------------------ methods
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True, repr=False)
 class Recalibrator:
-    """A method of recalibration; `fit(predictions)` finds its map, `transform(predictions)` applies it.
+    """A recalibration method: `fit` it on held-out predictions with labels, then `transform` new predictions.
 
-    members: what is recalibrated of several members. "average": the average of their probabilities, of which one
-    prediction comes out; "each": every member by a map of its own.
+    Parameters
+    ----------
+    members : {"average", "each"}
+        What is recalibrated if there are several members: the average of their probabilities, which gives a single
+        prediction, or each member by a map of its own.
     """
 
     name: ClassVar[str]
@@ -115,252 +130,316 @@ class Recalibrator:
     tasks: ClassVar[frozenset[str]]
     map_class: ClassVar[type[Map]]
     promises_accuracy: ClassVar[bool]
-    """Whether every map that this method returns leaves the predicted class (of numbers, the mean) as it is."""
-    together: ClassVar[bool] = False
-    """Whether all members are fitted together, and have one report."""
+    """Whether every map of this method keeps the predicted class (in regression, the mean)."""
+    joint_members: ClassVar[bool] = False
+    """Whether all members are fitted jointly and share one report."""
     members: str = option("average", "what is recalibrated of several members", choices=MEMBERS)
-    fitted: Fitted | None = field(default=None, init=False, repr=False)
+    _state: FitState | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        for known in self.options_known():
-            value = getattr(self, known.name)
+        for declared in self.declared_options():
+            value = getattr(self, declared.name)
             value = value.item() if isinstance(value, np.generic) else value
-            if known.default is not None:
-                wide = float(value) if isinstance(known.default, float) and type(value) is int else value
-                typed = type(wide) is type(known.default)
-                parsed = known.parse(str(wide) if typed else repr(value), self.name)
-                if type(value) is not type(parsed) or value != parsed:  # scikit-learn's clone wants the very object
-                    setattr(self, known.name, parsed)
+            if declared.default is not None:
+                wide = float(value) if isinstance(declared.default, float) and type(value) is int else value
+                typed = type(wide) is type(declared.default)
+                parsed = declared.parse(str(wide) if typed else repr(value), self.name)
+                if type(value) is not type(parsed) or value != parsed:  # scikit-learn's clone needs the same object
+                    setattr(self, declared.name, parsed)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # so that @dataclass does not generate another
+
+    def __repr__(self) -> str:
+        options = self.options().items()
+        settings = [f"{key}={value!r}" for key, value in options if (key, value) != ("members", "average")]
+        text = f"{type(self).__name__}({', '.join(settings)})"
+        if self._state is None:
+            return text
+        maps = self.parameters()
+        values = maps[0] if len(maps) == 1 else {key: [each[key] for each in maps] for key in maps[0]}
+        items = [f"{key}={_abbreviate(value)}" for key, value in values.items()]
+        return f"{text}: {', '.join([*items, f'fitted on {self.report.n} rows'])}"
 
     # ------------------------------------------------------------------------------------- facts
     @classmethod
-    def options_known(cls) -> tuple[Option, ...]:
+    def declared_options(cls) -> tuple[Option, ...]:
         """The options of the method."""
-        found = [item for item in dataclasses.fields(cls) if "option" in item.metadata]
-        return tuple(Option(item.name, cast(Value, item.default), **item.metadata["option"]) for item in found)
+        items = [item for item in dataclasses.fields(cls) if "option" in item.metadata]
+        return tuple(Option(item.name, cast(Value, item.default), **item.metadata["option"]) for item in items)
 
     def options(self) -> dict[str, Value]:
-        """The options by name, as they are set."""
-        return {known.name: getattr(self, known.name) for known in self.options_known()}
+        """The current value of each option."""
+        return {declared.name: getattr(self, declared.name) for declared in self.declared_options()}
 
     def get_params(self, deep: bool = True) -> dict[str, Value]:
-        """The options by name, as scikit-learn asks for them: to clone, and to tune with `method__bins`."""
+        """The options, for scikit-learn's `clone` and for grid searches over `method__bins`."""
         return self.options()
 
     def set_params(self, **params: Any) -> Self:
-        """Set options by name, all or none; what was fitted under others is forgotten."""
+        """Set options by name, all or none; any earlier fit is discarded."""
         options: dict[str, Any] = self.options()
         for name in (name for name in params if name not in options):
-            raise UsageError(
-                self.name, expected="an option of it", came=f"got {show(name)}", do=did_you_mean(name, options)
-            )
-        fresh = type(self)(**(options | params))
+            raise UsageError(self.name, expected="a known option", got=show(name), hint=did_you_mean(name, options))
+        validated = type(self)(**(options | params))
         if params:
-            for name, value in fresh.options().items():
+            for name, value in validated.options().items():
                 setattr(self, name, value)
-            self.fitted = None
+            self._state = None
         return self
 
     @property
     def spec(self) -> str:
-        """The method as it is written in text, defaults left out: "ets(loss=brier)"."""
-        said = [f"{o.name}={_plain(getattr(self, o.name))}" for o in self.options_known() if self._set(o)]
-        return self.name + (f"({','.join(said)})" if said else "")
-
-    def _set(self, known: Option) -> bool:
-        return getattr(self, known.name) != known.default
-
-    @property
-    def accuracy_preserving(self) -> bool:
-        """Whether the predicted class of no row changes; once fitted, of the map that was found.
-
-        Maps of several members may each keep the order of classes, and the class of their average still changes.
-        """
-        if self.fitted is None:
-            return self.promises_accuracy
-        return len(self.fitted.maps) == 1 and self.fitted.maps[0].keeps_order
+        """The method as text without default options, such as "ets(loss=brier)"."""
+        changed = [(item.name, getattr(self, item.name), item.default) for item in self.declared_options()]
+        options = [
+            f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+            for name, value, default in changed
+            if value != default
+        ]
+        return self.name + (f"({','.join(options)})" if options else "")
 
     @property
-    def injective(self) -> bool:
-        """Whether the fitted map is known to send no two predictions to one: what proposition 4.5 of Gruber asks."""
-        return all(each.injective for each in self.found.maps)
+    def is_fitted(self) -> bool:
+        """Whether `fit` has been called."""
+        return self._state is not None
+
+    @property
+    def state(self) -> FitState:
+        """What `fit` left behind; a UsageError before."""
+        if self._state is None:
+            raise UsageError(self.name, expected="a fitted recalibrator", got="an unfitted one", hint="call fit first")
+        return self._state
+
+    @property
+    def maps(self) -> tuple[Map, ...]:
+        """The fitted map of the average, or of each member."""
+        return self.state.maps
+
+    def parameters(self) -> list[dict[str, Any]]:
+        """The parameters of every map by name."""
+        return [each.parameters() for each in self.maps]
 
     @property
     def n_parameters(self) -> int:
-        """Numbers that the fit found."""
-        return sum(each.n_parameters for each in self.found.maps)
+        """The number of fitted parameters."""
+        return sum(each.n_parameters for each in self.maps)
 
     @property
-    def found(self) -> Fitted:
-        """What the fit left; an error before there was one."""
-        if self.fitted is None:
-            raise UsageError(self.name, expected="a fitted recalibrator", came="it was not fitted", do="call fit first")
-        return self.fitted
+    def fits_members(self) -> bool:
+        """Whether each member has a map; one without parameters, the identity, serves every member."""
+        return self.members == "each" and bool(dataclasses.fields(self.map_class))
 
     @property
-    def report(self) -> Fit:
-        """How the fit went; of several members, the first: see `reports`."""
-        return self.found.fits[0]
+    def accuracy_preserving(self) -> bool:
+        """Whether the predicted class of no row changes: before fitting of any map, afterwards of the fitted one.
+
+        If several members are fitted, each may keep its ranking of classes while the class of their average changes.
+        """
+        if self._state is None:
+            return self.promises_accuracy
+        return len(self.maps) == 1 and self.maps[0].keeps_order
 
     @property
-    def reports(self) -> tuple[Fit, ...]:
+    def injective(self) -> bool:
+        """Whether the fitted map is known to be injective, as proposition 4.5 of Gruber & Buettner (2022) requires."""
+        return all(each.injective for each in self.maps)
+
+    @property
+    def reports(self) -> tuple[FitReport, ...]:
         """How the fit of the average, or of each member, went."""
-        return self.found.fits
+        return self.state.fits
+
+    @property
+    def report(self) -> FitReport:
+        """How the fit went; for several members, the first of `reports`."""
+        return self.reports[0]
 
     @property
     def converged(self) -> bool:
-        """Whether every fit settled."""
-        return all(fit.converged for fit in self.found.fits)
-
-    def parameters(self) -> list[dict[str, Any]]:
-        """The numbers of every map by name."""
-        return [each.parameters() for each in self.found.maps]
+        """Whether every fit converged."""
+        return all(fit.converged for fit in self.reports)
 
     def notes(self) -> tuple[Note, ...]:
-        """What the user should know of the fit."""
-        fits, subject = self.found.fits, self.name
-        alone = len(fits) == 1
-        said = [fit.notes(subject if alone else f"{subject}, member {m}") for m, fit in enumerate(fits)]
-        return tuple(note for notes in said for note in notes)
+        """Warnings about the fit."""
+        several = len(self.reports) > 1
+        pairs = [(f"{self.name}, member {m}" if several else self.name, fit) for m, fit in enumerate(self.reports)]
+        return tuple(note for subject, fit in pairs for note in fit.notes(subject))
 
     # ------------------------------------------------------------------------------------- verbs
-    def fit(self, predictions: Given, *, threads: int | None = None) -> Self:
-        """Find the map that makes these predictions, with what came true, best. Warns where the fit is doubtful."""
-        self._check(predictions)
+    def fit(self, predictions: Predictions, *, threads: int | None = None) -> Self:
+        """Fit the map to held-out predictions with observed outcomes; warn if the fit is doubtful.
+
+        Parameters
+        ----------
+        predictions : Classification, Judged or Regression
+            Rows that the model was not trained on.
+        threads : int, optional
+            Number of threads; by default all cores.
+
+        Returns
+        -------
+        Self
+            This recalibrator, fitted.
+        """
+        self._check_task(predictions)
         if not predictions.has_labels:
             raise LabelsError(
-                f"{self.name}: {predictions.name}",
-                expected="what came true for each row",
-                came="there are no labels",
-                do="fit on held-out rows with labels",
-            )
-        self.fitted = replace(self._fitted(predictions, threads), marks=marks_of(predictions))
+                f"{self.name}: {predictions.name}", expected="an observed outcome for each row", got="no labels",
+                hint="fit on held-out rows with labels",
+            )  # fmt: skip
+        self._state = replace(self._fit(predictions, threads), marks=row_fingerprints(predictions))
         for note in self.notes():
             warnings.warn(note.message, CalibrantWarning, stacklevel=2)
         return self
 
-    def transform(self, predictions: Given) -> Any:
-        """The same rows with recalibrated predictions; labels, weights and columns stay as they are."""
-        self._check(predictions)
-        self._check_fits(predictions)
-        made = self._transformed(predictions)
-        meta = chained(predictions, self._step(predictions), self.found.name)
-        meta |= seen(self.found.marks, predictions, made)
-        return made._with_info(replace(made.info, meta={**made.info.meta, "recalibration": meta}))
+    def transform(self, predictions: Predictions) -> Any:
+        """Recalibrate predictions; labels, weights and columns stay as they are.
+
+        Parameters
+        ----------
+        predictions : Classification, Judged or Regression
+            Predictions of the same kind and classes as those of the fit; labels are optional.
+
+        Returns
+        -------
+        Classification, Judged or Regression
+            The same rows with recalibrated predictions.
+        """
+        self._check_task(predictions)
+        state = self.state
+        if predictions.task != state.task:
+            raise UsageError(
+                self.name, expected=f"{state.task} predictions, as in the fit", got=f"{predictions.task} predictions",
+                hint="fit on predictions of the same kind",
+            )  # fmt: skip
+        check_same_classes(self.name, predictions, state.classes, state.class_names)
+        if self.fits_members:
+            if predictions.members != len(state.maps):
+                raise ShapeError(
+                    self.name, expected=f"the {len(state.maps)} members of the fit",
+                    got=f"{predictions.members} in {show(predictions.name)}",
+                    hint="fit on the same members, or recalibrate their average with members='average'",
+                )  # fmt: skip
+            check_same_order(self.name, "members", getattr(predictions, "member_names", None), state.member_names)
+        after = self._transform(predictions)
+        # A mixture or samples are replaced by the Gaussian with their moments, which is not injective.
+        exact = not isinstance(predictions, Regression) or (predictions.kind == "gaussian" and predictions.members == 1)
+        step = {
+            "method": self.spec,
+            "injective": self.injective and exact,
+            "accuracy_preserving": self.accuracy_preserving,
+            "several": len(self.maps) > 1,
+        }
+        meta = meta_with_step(predictions, step, state.name) | fitted_rows_meta(state.marks, predictions, after)
+        return after._with_info(replace(after.info, meta={**after.info.meta, "recalibration": meta}))
 
     def save(self, path: Any) -> Any:
-        """Write the fitted recalibrator, whole or not at all: a name in .json is text, one in .npz has the arrays."""
-        from calibrant.recalibration.storing import save
+        """Write the fitted recalibrator to a .json or .npz file atomically."""
+        from calibrant.recalibration.serialization import save
 
         return save(self, path)
 
     @classmethod
     def load(cls, path: Any) -> Self:
-        """The recalibrator that `save` wrote; of another method, an error."""
-        from calibrant.recalibration.storing import load
+        """Load a recalibrator of this class that `save` wrote."""
+        from calibrant.recalibration.serialization import load
 
-        made = load(path)
-        if not isinstance(made, cls):
-            raise UsageError(
-                str(path), expected=f"a fitted {cls.__name__}", came=f"it is {made.name}", do="use recalibration.load"
-            )
-        return made
+        recalibrator, hint = load(path), "use recalibration.load"
+        if not isinstance(recalibrator, cls):
+            raise UsageError(str(path), expected=f"a fitted {cls.__name__}", got=recalibrator.name, hint=hint)
+        return recalibrator
 
     def to_module(self, *, kind: str = "logits", output: str = "log_probs") -> Any:
-        """The fitted map as a torch.nn.Module: see `calibrant.recalibration.modules`."""
-        from calibrant.recalibration.modules import to_module
+        """The fitted map as a torch.nn.Module: see `calibrant.recalibration.export`."""
+        need_torch(f"{self.name} as a module")
+        from calibrant.recalibration.export import to_module
 
         return to_module(self, kind=kind, output=output)
 
     def to_onnx(self, path: Any, *, kind: str = "logits", output: str = "log_probs", dtype: str = "float32") -> Any:
-        """Write the fitted map as ONNX, for any number of rows: see `calibrant.recalibration.modules`."""
-        from calibrant.recalibration.modules import to_onnx
+        """Write the fitted map as ONNX, for any number of rows: see `calibrant.recalibration.export`."""
+        need_torch(f"{self.name} as a module")
+        from calibrant.recalibration.export import to_onnx
 
         return to_onnx(self, path, kind=kind, output=output, dtype=dtype)
 
-    def _step(self, predictions: Given) -> dict[str, Any]:
-        """What is said of the predictions that come out: what was done to them, and what is known of it."""
-        return {
-            "method": self.spec,
-            "injective": self.injective and self._exact(predictions),
-            "accuracy_preserving": self.accuracy_preserving,
-            "several": len(self.found.maps) > 1,
-        }
-
-    def _exact(self, predictions: Any) -> bool:
-        """Whether the map sees the prediction itself, and not the Gaussian that stands for a mixture or samples."""
-        return predictions.task != "regression" or (predictions.kind == "gaussian" and predictions.members == 1)
-
-    # -------------------------------------------------------------------------------- for methods
-    def _fitted(self, predictions: Any, threads: int | None) -> Fitted:
+    # -------------------------------------------------------------------------------- for subclasses
+    def _fit(self, predictions: Any, threads: int | None) -> FitState:
         raise NotImplementedError
 
-    def _transformed(self, predictions: Any) -> Any:
+    def _transform(self, predictions: Any) -> Any:
         raise NotImplementedError
 
-    def _check(self, predictions: Any) -> None:
-        task = getattr(predictions, "task", None)
-        if not isinstance(predictions, Classification | Judged | Regression):
-            raise UsageError(
-                self.name,
-                expected="predictions in memory",
-                came=f"got {type(predictions).__name__}",
-                do="make them with Classification.from_logits and the like, or read them with cal.read(path)",
-            )
-        if task not in self.tasks:
+    def _check_task(self, predictions: Any) -> None:
+        check_in_memory(self.name, predictions)
+        if predictions.task not in self.tasks:
             raise UsageError(
                 self.name,
                 expected=f"{' or '.join(sorted(self.tasks))} predictions",
-                came=f"{show(predictions.name)} is {task}",
-                do="see `calibrant recalibrate --list` for the methods of each kind",
+                got=f"{predictions.task} predictions, {show(predictions.name)}",
+                hint="list the methods of each kind with `calibrant recalibrate --list`",
             )
 
-    def _check_fits(self, predictions: Any) -> None:
-        found = self.found
-        if predictions.task != found.task:
-            raise UsageError(
-                self.name, expected=f"{found.task} predictions, as fitted", came=f"these are {predictions.task}",
-                do="fit on predictions of the same kind",
-            )  # fmt: skip
-        if found.classes is not None and predictions.classes != found.classes:
-            raise ShapeError(
-                self.name,
-                expected=f"the {found.classes} classes of the fit",
-                came=f"{show(predictions.name)} has {predictions.classes}",
-                do="fit on predictions of the same classes",
-            )
-        self._check_order("class", getattr(predictions, "class_names", None), found.class_names)
-        self._check_members(predictions)
 
-    def _check_members(self, predictions: Any) -> None:
-        found = self.found
-        if self.members != "each":
-            return
-        if predictions.members != len(found.maps):
-            raise ShapeError(
-                self.name,
-                expected=f"the {len(found.maps)} members of the fit",
-                came=f"{show(predictions.name)} has {predictions.members}",
-                do="fit on the same members, or recalibrate their average",
-            )
-        self._check_order("member", getattr(predictions, "member_names", None), found.member_names)
-
-    def _check_order(self, what: str, names: tuple[str, ...] | None, known: tuple[str, ...] | None) -> None:
-        """Refuse classes, or members, in another order than that of the fit; what has no names has no order."""
-        if not names or not known or names == known:
-            return
-        odd = next(k for k in range(len(names)) if names[k] != known[k])
-        plural = {"class": "classes"}.get(what, f"{what}s")
+# ------------------------------------------------------------------------------------- shared pieces
+def check_in_memory(subject: str, predictions: Any) -> None:
+    """Refuse anything that is not a set of predictions in memory."""
+    if not isinstance(predictions, Classification | Judged | Regression):
         raise UsageError(
-            self.name,
-            expected=f"the {plural} of the fit in their order, {show(known[odd])} as number {odd}",
-            came=f"it is {show(names[odd])}",
-            do=f"put the {plural} in the order of the fit",
-        )
+            subject, expected="predictions in memory", got=type(predictions).__name__,
+            hint="build them with cal.Classification.from_logits and the like, or read them with cal.read(path)",
+        )  # fmt: skip
 
 
-def chained(predictions: Given, step: dict[str, Any], fitted_on: str) -> dict[str, Any]:
-    """The meta of recalibrated predictions: every step that led to them, and what is known of all together."""
+def need_torch(subject: str) -> Any:
+    """Import PyTorch, or raise `MissingExtra`."""
+    try:
+        import torch
+    except ImportError as error:
+        hint = "pip install 'calibrant[torch]'"
+        raise MissingExtra(subject, expected="PyTorch", got="none installed", hint=hint) from error
+    return torch
+
+
+def check_same_classes(
+    subject: str, predictions: Any, classes: int | None, class_names: tuple[str, ...] | None
+) -> None:
+    """Refuse predictions with other classes than those of the fit, or with the same ones in another order."""
+    if classes is not None and predictions.classes != classes:
+        raise ShapeError(
+            subject, expected=f"the {classes} classes of the fit",
+            got=f"{predictions.classes} in {show(predictions.name)}", hint="fit on predictions of the same classes",
+        )  # fmt: skip
+    check_same_order(subject, "classes", getattr(predictions, "class_names", None), class_names)
+
+
+def check_same_order(
+    subject: str, what: str, names: tuple[str, ...] | None, fitted_names: tuple[str, ...] | None
+) -> None:
+    """Refuse classes or members in another order than in the fit; without names there is nothing to compare."""
+    if not names or not fitted_names or names == fitted_names:
+        return
+    k = next(k for k in range(len(names)) if names[k] != fitted_names[k])
+    expected = f"the {what} in the order of the fit, with {show(fitted_names[k])} at position {k}"
+    raise UsageError(subject, expected=expected, got=show(names[k]), hint=f"put the {what} in the order of the fit")
+
+
+def normalized_weights(predictions: Classification | Regression) -> np.ndarray:
+    """The weight (n,) of each row, normalised to sum to one: a loss is Σ row_weights · loss of the row."""
+    weights = predictions.weights
+    if weights is None:
+        return np.full(predictions.n, 1.0 / predictions.n)
+    weights = weights.astype(np.float64) / predictions.info.weight_unit
+    total = exact_sum(weights)
+    if not total > 0:
+        raise ValuesError("weights", expected="a positive weight", got="zeros only", hint="use weights above 0")
+    return weights / total
+
+
+def meta_with_step(predictions: Predictions, step: dict[str, Any], fitted_on: str) -> dict[str, Any]:
+    """The `recalibration` metadata of recalibrated predictions: all steps so far and their joint properties."""
     steps = [*predictions.info.meta.get("recalibration", {}).get("steps", []), step]
     return {
         "method": ", then ".join(each["method"] for each in steps),
@@ -371,5 +450,15 @@ def chained(predictions: Given, step: dict[str, Any], fitted_on: str) -> dict[st
     }
 
 
-def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
+def _abbreviate(value: Any) -> str:
+    """A parameter, or a list of one for each member, for `repr`: of long vectors the ends, of matrices the shape."""
+    if isinstance(value, list):
+        return _abbreviate(np.array(value)) if np.ndim(value[0]) == 0 else f"{len(value)} arrays"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    if value.ndim != 1:
+        return f"array of shape {value.shape}"
+    items = [_abbreviate(each) for each in value.tolist()]
+    return f"[{', '.join(items if len(items) <= 4 else [*items[:2], '…', items[-1]])}]"

@@ -1,8 +1,8 @@
-"""What maps of class predictions see: logarithms of probabilities, labels, and the share that each row has.
+"""The inputs of maps of class predictions: log-probabilities, labels and row weights.
 
-One gauge: whether logits, log-probabilities or probabilities were given, a map acts on ℓ = log softmax(logits), so that
-all three give the same fit. What is less than 2⁻¹⁰²² counts as that; of probabilities what is less than 2⁻¹²⁶, the
-smallest normal number of single precision, for it does not matter then in which precision they were kept.
+A map acts on ℓ = log softmax(logits) whether logits, log-probabilities or probabilities were given, so that all three
+give the same fit. ℓ is clipped from below at log 2⁻¹⁰²²; for probabilities at log 2⁻¹²⁶, the smallest normal number in
+single precision, so that the precision in which they were stored does not matter.
 Judged answers are two classes, wrong (0) and right (1).
 """
 
@@ -18,26 +18,29 @@ from scipy.special import log_softmax
 
 from calibrant.errors import LabelsError
 from calibrant.kernels.exact import exact_sum
-from calibrant.predictions.checking import check_scores
-from calibrant.predictions.classification import Classification, two_classes
+from calibrant.predictions.arrays import check_scores
+from calibrant.predictions.classification import Classification, two_class_scores
 from calibrant.predictions.judged import Judged
-from calibrant.recalibration.base import Fitted, Map, Recalibrator
-from calibrant.recalibration.report import Fit
-from calibrant.recalibration.shares import shares_of
+from calibrant.recalibration.base import FitState, Map, Recalibrator, normalized_weights
+from calibrant.recalibration.fit_report import FitReport
 
 FLOOR = -1022.0 * float(np.log(2.0))
 PROBS_FLOOR = -126.0 * float(np.log(2.0))
-"""Of probabilities: smaller ones are 0 in single precision, or nearly so."""
+"""For probabilities: smaller ones are 0 in single precision, or nearly so."""
 BLOCK = 1 << 20
-"""Scores that are widened at a time."""
+"""Scores that are converted to float64 at a time."""
+SUM_TOLERANCE = 1e-6
+"""How far the probabilities of a trial row may be from summing to one."""
+MARGIN = 4e-15
+"""How far the predicted class is kept above those before it, relative to max(1, |log g|)."""
 
 
-# ----------------------------------------------------------------------------------------- the gauge
+# ------------------------------------------------------------------------------- log-probabilities
 def as_logits(block: np.ndarray, kind: str) -> np.ndarray:
-    """Scores (…, n, C) as logits in float64: log-probabilities are such, a lone P(class 1) becomes two of them."""
+    """Scores (…, n, C) as logits in float64; a single P(class 1) becomes two columns."""
     block = block.astype(np.float64)
     if block.shape[-1] == 1:
-        block = two_classes(block[..., 0], kind)
+        block = two_class_scores(block[..., 0], kind)
     if kind != "probs":
         return block
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -45,9 +48,10 @@ def as_logits(block: np.ndarray, kind: str) -> np.ndarray:
 
 
 def all_logits(predictions: Classification) -> np.ndarray:
-    """All logits (M, N, C) in C order, float32 or float64; those given where they are that already."""
+    """All logits (M, N, C) in C order, float32 or float64; without a copy if they are stored like that."""
     p, out = predictions, np.empty((0, 0, 0))
-    for start, block in p.score_blocks(None if p.kind != "probs" else _block_rows(p)):
+    step = max(1, BLOCK // (p.members * p.classes)) if p.kind == "probs" else None
+    for start, block in p.score_blocks(step):
         if p.kind == "probs":
             block = as_logits(block, "probs").astype(block.dtype)
         if block.shape[1] == p.n:
@@ -59,49 +63,55 @@ def all_logits(predictions: Classification) -> np.ndarray:
 
 
 def check_rows(predictions: Classification) -> None:
-    """Refuse rows that are no predictions, in the words of `predictions.checking`."""
-    for start, block in predictions.score_blocks(_block_rows(predictions)):
+    """Refuse invalid scores, with the messages of `predictions.arrays`."""
+    for start, block in predictions.score_blocks(max(1, BLOCK // (predictions.members * predictions.classes))):
         check_scores(block, predictions.kind, start)
 
 
-def _block_rows(predictions: Classification) -> int:
-    return max(1, BLOCK // (predictions.members * predictions.classes))
-
-
-def floor_of(kind: str) -> float:
-    """The least log-probability that scores of a kind tell apart."""
+def log_floor(kind: str) -> float:
+    """The lower limit of log-probabilities for a kind of scores."""
     return PROBS_FLOOR if kind == "probs" else FLOOR
 
 
 def log_blocks(predictions: Classification, member: int = 0) -> Iterator[tuple[int, np.ndarray]]:
-    """(first row, ℓ (n, C) in float64) of one member, some rows at a time; what is no prediction is refused."""
+    """(first row, ℓ (n, C) in float64) of one member in blocks of rows; invalid scores are refused."""
     step = max(1, BLOCK // predictions.classes)
     for start in range(0, predictions.n, step):
         block = predictions.scores[member : member + 1, start : start + step]
-        wide = two_classes(block[..., 0], predictions.kind) if block.shape[-1] == 1 else block
+        wide = two_class_scores(block[..., 0], predictions.kind) if block.shape[-1] == 1 else block
         check_scores(wide, predictions.kind, start)
-        yield start, np.maximum(log_softmax(as_logits(block, predictions.kind)[0], axis=-1), floor_of(predictions.kind))
+        log_probs = log_softmax(as_logits(block, predictions.kind)[0], axis=-1)
+        yield start, np.maximum(log_probs, log_floor(predictions.kind))
 
 
-def as_classes(predictions: Classification | Judged) -> Classification:
-    """Judged answers as two classes, wrong and right; class predictions as they are."""
+def as_classification(predictions: Classification | Judged) -> Classification:
+    """Judged answers as two classes, wrong and right; class predictions unchanged."""
     if isinstance(predictions, Classification):
         return predictions
     labels = None if predictions.correct is None else predictions.correct.astype(np.int64)
     return Classification(
-        kind="probs",
-        scores=predictions.confidence[:, :, None],
-        labels=labels,
-        label_probs=None,
-        class_names=None,
-        member_names=None,
-        info=predictions.info,
-    )
+        kind="probs", scores=predictions.confidence[:, :, None], labels=labels, label_probs=None, class_names=None,
+        member_names=None, info=predictions.info,
+    )  # fmt: skip
+
+
+def keep_top_class(output: np.ndarray, log_probs: np.ndarray) -> np.ndarray:
+    """Raise the predicted class of `log_probs` (n, C) above the others in `output`, in place, where rounding lost it.
+
+    Of equal log-probabilities the first class is predicted: it stays above those before it by a margin.
+    """
+    top, rows = log_probs.argmax(axis=1), np.arange(len(log_probs))
+    before = np.where(np.arange(log_probs.shape[1]) < top[:, None], output, -np.inf).max(axis=1)
+    highest = output.max(axis=1)
+    margin = MARGIN * np.maximum(1.0, np.abs(highest))
+    low = (output[rows, top] < before + margin) | (output[rows, top] < highest)
+    output[rows[low], top[low]] = (highest + margin)[low]
+    return output
 
 
 @dataclass(frozen=True)
 class ClassRows:
-    """The rows of one member, or of an average, that a map is fitted to."""
+    """The rows of one member, or of the average, that a map is fitted to."""
 
     predictions: Classification
     """One member."""
@@ -121,34 +131,37 @@ class ClassRows:
         """The label (n,) of each row."""
         if self.predictions.labels is None:
             raise LabelsError(
-                f"recalibration: {self.predictions.name}",
-                expected="a label for each row",
-                came="there are only soft labels",
-                do="give labels of held-out rows",
-            )
+                f"recalibration: {self.predictions.name}", expected="a label for each row", got="soft labels only",
+                hint="fit on held-out rows with hard labels",
+            )  # fmt: skip
         return np.ascontiguousarray(self.predictions.labels, np.int64)
 
     @cached_property
-    def shares(self) -> np.ndarray:
-        """The weight (n,) of each row, all together one: a loss is Σ shares · loss of the row."""
-        return shares_of(self.predictions)
+    def row_weights(self) -> np.ndarray:
+        """The weight (n,) of each row, normalised to sum to one: a loss is Σ row_weights · loss of the row."""
+        return normalized_weights(self.predictions)
 
     @cached_property
-    def logs(self) -> np.ndarray:
+    def log_probs(self) -> np.ndarray:
         """ℓ (n, C) in float64."""
         out = np.empty((self.n, self.classes))
         for start, block in log_blocks(self.predictions):
             out[start : start + len(block)] = block
         return out
 
+    @cached_property
+    def class_counts(self) -> np.ndarray:
+        """The number of rows with positive weight (C,) of each class."""
+        return np.bincount(self.labels[self.row_weights > 0], minlength=self.classes)
+
     def at_label(self, scores: np.ndarray) -> np.ndarray:
-        """The entry (n,) of each row's label."""
+        """The score (n,) of each row's label."""
         return scores[np.arange(self.n), self.labels]
 
-    def nll(self, logs: np.ndarray) -> float:
+    def nll(self, log_probs: np.ndarray) -> float:
         """The weighted mean negative log-likelihood of log-probabilities (n, C)."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(self.shares > 0, -self.shares * self.at_label(logs), 0.0)
+            terms = np.where(self.row_weights > 0, -self.row_weights * self.at_label(log_probs), 0.0)
         return exact_sum(terms) if np.isfinite(terms).all() else float("inf")
 
 
@@ -158,54 +171,53 @@ class ClassMap(Map):
     """A map of the log-probabilities of C classes."""
 
     kind: ClassVar[str] = "log_probs"
-    """What `apply` returns: log_probs, or probs."""
+    """What `apply` returns: "log_probs" or "probs"."""
 
-    def apply(self, logs: np.ndarray) -> np.ndarray:
-        """Recalibrated predictions (n, C), whose rows sum to one, of ℓ (n, C)."""
+    def apply(self, log_probs: np.ndarray) -> np.ndarray:
+        """Recalibrated predictions (n, C), which sum to one, from ℓ (n, C)."""
         raise NotImplementedError
+
+    def is_usable(self, classes: int) -> bool:
+        rows = np.vstack([np.zeros(classes), np.random.default_rng(0).normal(0.0, 2.0, (3, classes))])
+        output = self.apply(log_softmax(rows, axis=1))
+        probs = np.exp(output) if self.kind == "log_probs" else output
+        normalised = probs.shape == rows.shape and (np.abs(probs.sum(axis=1) - 1.0) < SUM_TOLERANCE).all()
+        return bool(normalised and (probs >= 0.0).all())
 
 
 @dataclass(eq=False, kw_only=True)
 class ClassRecalibrator(Recalibrator):
-    """A method for class predictions and judged answers; it says how a map is fitted to some rows."""
+    """A method for class predictions and judged answers: subclasses implement `fit_rows`."""
 
     tasks = frozenset({"classification", "judged"})
 
-    def fit_rows(self, rows: ClassRows, threads: int | None) -> tuple[Any, Fit]:
-        """The map that is best for these rows, and how it was found."""
+    def fit_rows(self, rows: ClassRows, threads: int | None) -> tuple[Any, FitReport]:
+        """Fit a map to the rows of one member, or of the average, and report how that went."""
         raise NotImplementedError
 
-    def _fitted(self, predictions: Any, threads: int | None) -> Fitted:
-        known = as_classes(predictions)
-        results = [self.fit_rows(ClassRows(part), threads) for part in self._parts(known)]
-        return Fitted(
-            maps=tuple(made for made, _ in results),
-            fits=tuple(fit for _, fit in results),
-            task=predictions.task,
-            classes=known.classes if isinstance(predictions, Classification) else None,
-            class_names=known.class_names,
-            member_names=known.member_names if self.members == "each" else None,
-            name=predictions.name,
-        )
+    def _fit(self, predictions: Any, threads: int | None) -> FitState:
+        parts = self._split_members(as_classification(predictions))
+        results = [self.fit_rows(ClassRows(part), threads) for part in parts]
+        return FitState.of(predictions, [fitted for fitted, _ in results], [fit for _, fit in results], self.members)
 
-    def _parts(self, predictions: Classification) -> list[Classification]:
+    def _split_members(self, predictions: Classification) -> list[Classification]:
         if self.members == "average":
             return [predictions.average()]
         return [predictions.member(m) for m in range(predictions.members)]
 
-    def _transformed(self, predictions: Any) -> Any:
-        parts = self._parts(as_classes(predictions))
-        made = [self._apply(each, part) for each, part in zip(self.found.maps, parts, strict=True)]
-        scores = np.stack([part.scores[0] for part in made])
+    def _transform(self, predictions: Any) -> Any:
+        parts = self._split_members(as_classification(predictions))
+        after = [self._apply(each, part) for each, part in zip(self.maps, parts, strict=True)]
+        scores = np.stack([part.scores[0] for part in after])
         if isinstance(predictions, Judged):
-            right = scores[:, :, 1] if made[0].kind == "probs" else np.exp(log_softmax(scores, axis=2)[:, :, 1])
+            right = scores[:, :, 1] if after[0].kind == "probs" else np.exp(log_softmax(scores, axis=2)[:, :, 1])
             return replace(predictions, confidence=np.clip(right, 0.0, 1.0))
-        names = predictions.member_names if len(made) == predictions.members else None
-        return replace(predictions, kind=made[0].kind, scores=scores, member_names=names)
+        names = predictions.member_names if len(after) == predictions.members else None
+        return replace(predictions, kind=after[0].kind, scores=scores, member_names=names)
 
-    def _apply(self, found: Any, part: Classification) -> Classification:
-        """One member, recalibrated."""
+    def _apply(self, fitted_map: Any, part: Classification) -> Classification:
+        """Recalibrate one member."""
         out = np.empty((1, part.n, part.classes))
-        for start, logs in log_blocks(part):
-            out[0, start : start + len(logs)] = found.apply(logs)
-        return replace(part, kind=found.kind, scores=out)
+        for start, log_probs in log_blocks(part):
+            out[0, start : start + len(log_probs)] = fitted_map.apply(log_probs)
+        return replace(part, kind=fitted_map.kind, scores=out)

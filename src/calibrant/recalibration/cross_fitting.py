@@ -1,7 +1,7 @@
-"""Cross-fitting: every row is transformed by a map that was fitted without it.
+"""Cross-fitting: every row is transformed by a map that was fitted on the other folds.
 
-Rows are dealt out to K folds at random, class by class, so that every fold has its share of each; rows of one unit stay
-together. Row i has the Philox word of (seed, FOLDS, 0, i).
+Rows are assigned to K folds at random, stratified by class; rows of one unit stay together. Row i uses the Philox word
+of (seed, FOLDS, 0, i).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from calibrant.errors import CalibrantWarning, UsageError
+from calibrant.errors import CalibrantWarning, UsageError, check_range
 from calibrant.kernels.philox import words
 from calibrant.kernels.resampling import FOLDS
 from calibrant.predictions import Classification, Judged
 from calibrant.predictions.base import Note
-from calibrant.recalibration.base import Given, Recalibrator, chained
+from calibrant.recalibration.base import Predictions, Recalibrator, meta_with_step
 from calibrant.recalibration.class_rows import as_logits
-from calibrant.recalibration.methods import recalibrator
+from calibrant.recalibration.lookup import recalibrator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CrossFit:
-    """Predictions of which each row was transformed by a map that was fitted on the other folds."""
+    """Predictions in which each row was transformed by a map that was fitted on the other folds."""
 
     predictions: Any
     fold: np.ndarray
@@ -35,139 +35,133 @@ class CrossFit:
     recalibrators: tuple[Recalibrator, ...]
     """The one that transformed each fold."""
 
+    def __repr__(self) -> str:
+        return f"CrossFit({self.recalibrators[0].spec!r}, folds={len(self.recalibrators)}, rows={len(self.fold)})"
+
     def notes(self) -> tuple[Note, ...]:
-        """What the user should know of the fits, each once with the folds in which it was met."""
-        met: dict[tuple[str, str], list[int]] = {}
-        for k, made in enumerate(self.recalibrators):
-            for note in made.notes():
-                met.setdefault((note.code, note.message), []).append(k)
+        """Warnings about the fits, each once with the folds it applies to."""
+        folds_by_note: dict[tuple[str, str], list[int]] = {}
+        for k, each in enumerate(self.recalibrators):
+            for note in each.notes():
+                folds_by_note.setdefault((note.code, note.message), []).append(k)
         return tuple(
             Note(code, f"{message} (fold{'s' * (len(folds) > 1)} {', '.join(map(str, folds))})")
-            for (code, message), folds in met.items()
+            for (code, message), folds in folds_by_note.items()
         )
 
 
 def cross_fit(
-    predictions: Given,
-    method: str | Recalibrator | Callable[[Any], Recalibrator] = "temperature",
-    *,
-    folds: int = 5,
-    seed: int = 0,
-    units: str | None = None,
-    threads: int | None = None,
-) -> CrossFit:
-    """Fit on all folds but one and transform that one, fold by fold; doubts of the fits are in `notes()`.
+    predictions: Predictions, method: str | Recalibrator | Callable[[Any], Recalibrator] = "temperature", *,
+    folds: int = 5, seed: int = 0, units: str | None = None, threads: int | None = None,
+) -> CrossFit:  # fmt: skip
+    """Recalibrate every row by a map that was fitted on the other folds.
 
-    method: a spec string such as "ets(loss=brier)", a recalibrator whose options are taken, or a function that gives a
-    fitted recalibrator for some rows. units: a column of rows that depend on each other and stay in one fold.
+    Parameters
+    ----------
+    predictions : Classification, Judged or Regression
+        Predictions with labels.
+    method : str, Recalibrator or callable
+        A spec such as "ets(loss=brier)", a recalibrator whose options are used, or a function that returns a fitted
+        recalibrator for some rows.
+    folds : int
+        The number of folds.
+    seed : int
+        The seed of the assignment to folds.
+    units : str, optional
+        A column that identifies dependent rows, which stay in one fold.
+    threads : int, optional
+        Number of threads; by default all cores.
+
+    Returns
+    -------
+    CrossFit
+        The recalibrated `predictions`, the `fold` of each row, the `recalibrators`, and warnings in `notes()`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> p = cal.Classification.from_logits([[3.0, 0.0, 0.0], [0.0, 3.0, 0.0]] * 50, [0, 1, 0, 0] * 25)
+    >>> crossed = cal.recalibration.cross_fit(p, "temperature", folds=4)
+    >>> crossed
+    CrossFit('temperature', folds=4, rows=100)
+    >>> crossed.predictions.n
+    100
     """
     fold = folds_of(predictions, folds, seed, units)
-    made, parts = [], []
-    for k in range(folds):
+    recalibrators, parts = [], []
+    for k in range(int(folds)):
+        rows = predictions[fold != k]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrantWarning)
-            made.append(_fitted(predictions[fold != k], method, threads))
-        parts.append(made[-1].transform(predictions[fold == k]))
+            if isinstance(method, str | Recalibrator):
+                unfitted = recalibrator(method) if isinstance(method, str) else copy.copy(method)
+                recalibrators.append(unfitted.fit(rows, threads=threads))
+            else:
+                recalibrators.append(method(rows))
+        parts.append(recalibrators[-1].transform(predictions[fold == k]))
     order = np.argsort(np.argsort(fold, kind="stable"), kind="stable")
-    joined = _joined(parts)[order]
-    info = replace(predictions.info, meta={**predictions.info.meta, "recalibration": _meta(predictions, made)})
-    return CrossFit(joined._with_info(info), fold, tuple(made))
-
-
-def _fitted(part: Given, method: Any, threads: int | None) -> Recalibrator:
-    if isinstance(method, str):
-        return recalibrator(method).fit(part, threads=threads)
-    return copy.copy(method).fit(part, threads=threads) if isinstance(method, Recalibrator) else method(part)
-
-
-def _meta(predictions: Given, made: list[Recalibrator]) -> dict[str, Any]:
-    """What is said of the predictions: several maps at work are not one injective map."""
     step = {
-        "method": " or ".join(dict.fromkeys(each.spec for each in made)),
-        "injective": False,
-        "accuracy_preserving": all(each.accuracy_preserving for each in made),
+        "method": " or ".join(dict.fromkeys(each.spec for each in recalibrators)),
+        "injective": False,  # several maps are not one injective map
+        "accuracy_preserving": all(each.accuracy_preserving for each in recalibrators),
         "several": True,
     }
-    return chained(predictions, step, predictions.name) | {"cross_fitted": len(made)}
+    meta = meta_with_step(predictions, step, predictions.name) | {"cross_fitted": len(recalibrators)}
+    info = replace(predictions.info, meta={**predictions.info.meta, "recalibration": meta})
+    return CrossFit(_concatenate(parts)[order]._with_info(info), fold, tuple(recalibrators))
 
 
-def folds_of(predictions: Given, folds: int, seed: int, units: str | None = None) -> np.ndarray:
-    """The fold (N,) of each row."""
+def folds_of(predictions: Predictions, folds: int, seed: int, units: str | None = None) -> np.ndarray:
+    """The fold (N,) of each row: rows in random order within their class, one class after another, dealt in turn."""
     codes = None if units is None else np.unique(predictions.column(units), return_inverse=True)[1].ravel()
-    most = predictions.n if codes is None else int(codes.max()) + 1
-    if most < 2:
-        what = "rows" if codes is None else "units"
-        do = "give rows to apply it to, or more of them"
-        raise UsageError("folds", expected=f"at least 2 {what} to deal out", came=f"there is {most}", do=do)
-    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or not 2 <= folds <= most:
-        what = "rows" if codes is None else "units"
-        raise UsageError(
-            "folds",
-            expected=f"a whole number from 2 to {most}, the {what}",
-            came=f"got {folds}",
-            do="5 is usual, fewer of few",
-        )
-    if codes is not None:
-        return _dealt(np.zeros(most, np.int64), folds, seed)[codes]
-    return _dealt(_strata(predictions), folds, seed)
-
-
-def _strata(predictions: Given) -> np.ndarray:
-    """What is dealt out evenly: labels, or nothing where there are none."""
+    count = predictions.n if codes is None else int(codes.max()) + 1
+    what = "rows" if codes is None else "units"
+    if count < 2:
+        hint = "give more, or separate rows to apply the map to"
+        raise UsageError("folds", expected=f"at least 2 {what}", got=f"{count}", hint=hint)
+    check_range("folds", folds, 2, count, integer=True, hint=f"use folds=5, or fewer: there are {count} {what}")
+    strata = np.zeros(count, np.int64)
     labels = predictions.labels if isinstance(predictions, Classification) else None
     labels = predictions.correct if isinstance(predictions, Judged) else labels
-    return np.zeros(predictions.n, np.int64) if labels is None else np.asarray(labels, np.int64)
+    if codes is None and labels is not None:
+        strata = np.asarray(labels, np.int64)
+    order = np.lexsort((words(seed, FOLDS, 0, count), strata))
+    fold = np.empty(count, np.int64)
+    fold[order] = np.arange(count) % folds
+    return fold if codes is None else fold[codes]
 
 
-def _dealt(strata: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """Rows in a random order within their stratum, the strata one after another, dealt out in turn."""
-    order = np.lexsort((words(seed, FOLDS, 0, len(strata)), strata))
-    fold = np.empty(len(strata), np.int64)
-    fold[order] = np.arange(len(strata)) % folds
-    return fold
+def _concatenate(parts: list[Any]) -> Any:
+    """The rows of several parts as one; `info` keeps neither ids, weights nor columns.
 
+    Folds may have selected methods whose predictions differ in kind or in members: these are converted to one kind.
+    """
 
-# ------------------------------------------------------------------------------------------------- joining
-def _joined(parts: list[Any]) -> Any:
-    """The rows of several as one, each kind of predictions by its arrays; what is known of rows is put back after."""
-    parts = _alike(parts)
+    def layout(part: Any) -> tuple[Any, ...]:
+        arrays = part._arrays(part.ROW_AXES)
+        shapes = [(key, *np.delete(array.shape, part.ROW_AXES[key]).tolist()) for key, array in arrays]
+        levels = getattr(part, "levels", None)
+        return (getattr(part, "kind", ""), *shapes, None if levels is None else tuple(levels))
+
+    if len(set(map(layout, parts))) > 1:
+        if isinstance(parts[0], Classification):
+            averages = [part.average() for part in parts]
+            log_probs = [log_softmax(as_logits(part.scores, part.kind), axis=-1) for part in averages]
+            pairs = zip(averages, log_probs, strict=True)
+            parts = [replace(part, kind="log_probs", scores=scores) for part, scores in pairs]
+        elif isinstance(parts[0], Judged):
+            parts = [part.average() for part in parts]
+        elif any(part.quantiles is not None for part in parts):
+            got = f"{', '.join(sorted({part.kind for part in parts}))} in different folds"
+            hint = "leave 'levels' out of the candidates, or try it alone"
+            raise UsageError("cross_fit", expected="methods whose predictions are of one kind", got=got, hint=hint)
+        else:
+            one = [part.kind == "gaussian" and part.members == 1 for part in parts]
+            parts = [part if same else part.moment_matched() for part, same in zip(parts, one, strict=True)]
     first = parts[0]
-    rows = {"scores": 1, "confidence": 1, "mean": 1, "std": 1, "samples": 1, "quantiles": 0}
-    rows |= {"labels": 0, "label_probs": 0, "correct": 0, "y": 0}
-    arrays = {}
-    for key, axis in rows.items():
-        if getattr(first, key, None) is not None:
-            arrays[key] = np.concatenate([getattr(part, key) for part in parts], axis=axis)
-    n = sum(part.n for part in parts)
-    return replace(first, info=replace(first.info, n=n, ids=None, weights=None, columns={}), **arrays)
-
-
-def _alike(parts: list[Any]) -> list[Any]:
-    """Predictions of one make: folds may have chosen methods whose predictions differ in kind, or in members."""
-    if len({_make(part) for part in parts}) == 1:
-        return parts
-    if isinstance(parts[0], Classification):
-        return [_as_log_probs(part.average()) for part in parts]
-    if isinstance(parts[0], Judged):
-        return [part.average() for part in parts]
-    if any(part.quantiles is not None for part in parts):
-        raise UsageError(
-            "cross_fit",
-            expected="methods whose predictions are of one kind",
-            came=f"folds have {', '.join(sorted({part.kind for part in parts}))}",
-            do="leave 'levels' out of the candidates, or try it alone",
-        )
-    return [part if part.kind == "gaussian" and part.members == 1 else part.moment_matched() for part in parts]
-
-
-def _make(part: Any) -> tuple[Any, ...]:
-    """What must agree for rows to be put together."""
-    arrays = [getattr(part, key, None) for key in ("scores", "confidence", "mean", "samples")]
-    shapes = [None if array is None else (array.shape[0], *array.shape[2:]) for array in arrays]
-    levels = getattr(part, "levels", None)
-    return (getattr(part, "kind", ""), *shapes, None if levels is None else tuple(levels))
-
-
-def _as_log_probs(part: Classification) -> Classification:
-    logs = log_softmax(as_logits(part.scores, part.kind), axis=-1)
-    return replace(part, kind="log_probs", scores=logs)
+    arrays = {
+        key: np.concatenate([getattr(part, key) for part in parts], axis=first.ROW_AXES[key])
+        for key, _ in first._arrays(first.ROW_AXES)
+    }
+    info = replace(first.info, n=sum(part.n for part in parts), ids=None, weights=None, columns={})
+    return replace(first, info=info, **arrays)

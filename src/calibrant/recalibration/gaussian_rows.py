@@ -1,7 +1,7 @@
-"""What maps of predicted numbers see: the mean μ, the standard deviation σ and the outcome y of each row.
+"""The inputs of maps of Gaussian predictions: mean μ, standard deviation σ and observed outcome y of each row.
 
 Several members are one Gaussian with the moments of their mixture, or Gaussians of their own; samples are the Gaussian
-with their moments. Quantiles have no variance that could be scaled.
+with their moments. Quantiles have no variance to scale.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import numpy as np
 from calibrant.errors import UsageError, show
 from calibrant.kernels.exact import exact_sum
 from calibrant.predictions.regression import Regression
-from calibrant.recalibration.base import Fitted, Map, Recalibrator
-from calibrant.recalibration.report import Fit
-from calibrant.recalibration.shares import shares_of
+from calibrant.recalibration.base import FitState, Map, Recalibrator, normalized_weights
+from calibrant.recalibration.fit_report import FitReport, Messages
 
-FEW = 20
-"""Rows that count in full below which a fit is said to rest on few."""
+MIN_ROWS = 20
+"""Effective number of rows below which a fit comes with a warning."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,8 @@ class GaussianRows:
     mean: np.ndarray
     std: np.ndarray
     y: np.ndarray
-    shares: np.ndarray
-    """The weight of each row, all together one: a loss is Σ shares · loss of the row."""
+    row_weights: np.ndarray
+    """The weight of each row, normalised to sum to one: a loss is Σ row_weights · loss of the row."""
     name: str
 
     @property
@@ -38,45 +37,43 @@ class GaussianRows:
         """The number of rows."""
         return len(self.y)
 
-    def total(self, terms: np.ndarray) -> float:
-        """Σ shares · terms, whatever the order of rows; a row of no weight has no say."""
-        counted = self.shares > 0
-        return exact_sum(self.shares[counted] * terms[counted])
+    def weighted_mean(self, terms: np.ndarray) -> float:
+        """Σ row_weights · terms, independent of the order of rows; rows of weight 0 are ignored."""
+        counted = self.row_weights > 0
+        return exact_sum(self.row_weights[counted] * terms[counted])
 
-    def few(self) -> tuple[tuple[str, str], ...]:
-        """What is said of few rows; of weighted ones, the number that would be as good in full."""
-        count = 1.0 / float(np.square(self.shares).sum())
-        if count >= FEW:
+    def few_rows_message(self) -> Messages:
+        """A warning if there are few rows; for weighted rows the effective number counts."""
+        count = 1.0 / float(np.square(self.row_weights).sum())
+        if count >= MIN_ROWS:
             return ()
-        return (("few-rows", f"the fit rests on {count:.3g} rows: what it found may be far from what more would show"),)
+        return (("few-rows", f"the fit rests on {count:.3g} rows, so its parameters are uncertain"),)
 
     @classmethod
     def of(cls, one: Regression) -> GaussianRows:
-        """The rows of one Gaussian."""
-        mean, std = gaussian_of(one)
+        """The rows of one Gaussian prediction."""
+        mean, std = gaussian_arrays(one)
         y = np.asarray(one.y, np.float64)
-        return cls(mean[0].astype(np.float64), std[0].astype(np.float64), y, shares_of(one), one.name)
+        return cls(mean[0].astype(np.float64), std[0].astype(np.float64), y, normalized_weights(one), one.name)
 
 
-def gaussian_of(predictions: Regression) -> tuple[np.ndarray, np.ndarray]:
+def gaussian_arrays(predictions: Regression) -> tuple[np.ndarray, np.ndarray]:
     """Means and standard deviations (M, N) of Gaussian predictions."""
     if predictions.mean is None or predictions.std is None:
         raise UsageError(
-            show(predictions.name), expected="Gaussian predictions", came=f"they are {predictions.kind}",
-            do="give a mean and a standard deviation for each row",
+            show(predictions.name), expected="Gaussian predictions", got=predictions.kind,
+            hint="give a mean and a standard deviation for each row",
         )  # fmt: skip
     return predictions.mean, predictions.std
 
 
-def one_gaussian(predictions: Regression, subject: str) -> Regression:
-    """One Gaussian a row: as given, or with the moments of the mixture or of the samples; quantiles are refused."""
+def to_gaussian(predictions: Regression, subject: str) -> Regression:
+    """One Gaussian per row: as given, or with the moments of the mixture or of the samples; quantiles are refused."""
     if predictions.kind == "quantiles":
         raise UsageError(
-            subject,
-            expected="predictions with a mean and a variance",
-            came=f"{show(predictions.name)} has quantiles",
-            do="give mean and std, or samples; intervals of quantiles are calibrated by conformal prediction",
-        )
+            subject, expected="predictions with a mean and a variance", got=f"quantiles in {show(predictions.name)}",
+            hint="give mean and std, or samples; for intervals from quantiles use conformal prediction",
+        )  # fmt: skip
     if predictions.mean is not None and predictions.members == 1:
         return predictions
     return predictions.moment_matched()
@@ -91,37 +88,35 @@ class SpreadMap(Map):
         """Recalibrated standard deviations of predictions N(mean, std²)."""
         raise NotImplementedError
 
+    def is_usable(self, classes: int) -> bool:
+        std = self.apply(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
+        return bool(std.shape == (2,) and (std > 0.0).all() and np.isfinite(std).all())
+
 
 @dataclass(eq=False, kw_only=True)
 class SpreadRecalibrator(Recalibrator):
-    """A method for Gaussian predictions that leaves means alone; it says how a map is fitted to some rows."""
+    """A method for Gaussian predictions that keeps means: subclasses implement `fit_rows`."""
 
     tasks = frozenset({"regression"})
     promises_accuracy = True
 
-    def fit_rows(self, rows: GaussianRows) -> tuple[Any, Fit]:
-        """The map that is best for these rows, and how it was found."""
+    def fit_rows(self, rows: GaussianRows) -> tuple[Any, FitReport]:
+        """Fit a map to the rows of one Gaussian prediction and report how that went."""
         raise NotImplementedError
 
-    def _fitted(self, predictions: Any, threads: int | None) -> Fitted:
-        results = [self.fit_rows(GaussianRows.of(part)) for part in self._parts(predictions)]
-        return Fitted(
-            maps=tuple(made for made, _ in results),
-            fits=tuple(fit for _, fit in results),
-            task=predictions.task,
-            member_names=predictions.member_names if self.members == "each" else None,
-            name=predictions.name,
-        )
+    def _fit(self, predictions: Any, threads: int | None) -> FitState:
+        results = [self.fit_rows(GaussianRows.of(part)) for part in self._split_members(predictions)]
+        return FitState.of(predictions, [fitted for fitted, _ in results], [fit for _, fit in results], self.members)
 
-    def _parts(self, predictions: Regression) -> list[Regression]:
+    def _split_members(self, predictions: Regression) -> list[Regression]:
         if self.members == "average" or predictions.mean is None:
-            return [one_gaussian(predictions, self.name)]
+            return [to_gaussian(predictions, self.name)]
         return [predictions.member(m) for m in range(predictions.members)]
 
-    def _transformed(self, predictions: Any) -> Any:
-        parts = [gaussian_of(part) for part in self._parts(predictions)]
+    def _transform(self, predictions: Any) -> Any:
+        parts = [gaussian_arrays(part) for part in self._split_members(predictions)]
         mean = np.concatenate([each for each, _ in parts])
-        pairs = zip(self.found.maps, parts, strict=True)
-        std = np.concatenate([made.apply(*part) for made, part in pairs])  # type: ignore[attr-defined]
+        pairs = zip(self.maps, parts, strict=True)
+        std = np.concatenate([fitted_map.apply(*part) for fitted_map, part in pairs])  # type: ignore[attr-defined]
         names = predictions.member_names if len(parts) == predictions.members else None
         return replace(predictions, kind="gaussian", mean=mean, std=std, samples=None, member_names=names)

@@ -1,20 +1,22 @@
-"""One estimate: a value that is never alone, with its interval, its n and, where it has one, its null band."""
+"""Estimates: a value with its interval, its n and, if defined, its null band."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from calibrant.intervals import NONE, Interval
 
+T = TypeVar("T")
 NOT_FINITE = {"infinite": math.inf, "-infinite": -math.inf, "undefined": math.nan}
-"""What is said in a file of a value that JSON has no number for."""
+"""Names in files of values that JSON has no number for."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What every estimate is made with; all of it is recorded."""
+    """Settings of every estimate; all are recorded."""
 
     level: float = 0.95
     resamples: int = 1000
@@ -37,9 +39,9 @@ class Estimate:
     null_high: float = math.nan
     p_value: float = math.nan
     detectable: float = math.nan
-    """The smallest error that this n would have shown in four cases of five."""
+    """The smallest error that is detected with 80% power at this n."""
     q_value: float = math.nan
-    """Of a group: the p-value corrected for the number of groups (Benjamini & Hochberg 1995)."""
+    """For groups: the p-value corrected for the number of groups (Benjamini & Hochberg 1995)."""
 
     @classmethod
     def of(
@@ -51,31 +53,43 @@ class Estimate:
         limits: tuple[float, float] = (-math.inf, math.inf),
         **null: float,
     ) -> Estimate:
-        """A value and its interval, cut to the metric's range."""
+        """A value and its interval, clipped to the range of the metric."""
         low = min(max(interval.low, limits[0]), limits[1])
         high = max(min(interval.high, limits[1]), limits[0])
         if math.isnan(interval.low):
             low = high = math.nan
         level = settings.level if settings and interval.method != "none" else math.nan
-        if not null.get("detectable", 0.0) <= limits[1]:  # no error that there can be would be seen
+        if not null.get("detectable", 0.0) <= limits[1]:  # no possible error is detectable
             null["detectable"] = math.nan
         value = math.nan if math.isnan(value) else float(value)  # one NaN, so that equal estimates are equal
         return cls(value, int(n), low, high, level, interval.method, **null)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in an evaluation file: numbers that are not finite are left out, the value is explained."""
-        out: dict[str, Any] = {"value": self.value if math.isfinite(self.value) else None}
-        if out["value"] is None:
-            out["status"] = next(status for status, value in NOT_FINITE.items() if str(value) == str(self.value))
-        numbers = ("low", "high", "level", "null_low", "null_high", "p_value", "detectable", "q_value")
-        out |= {key: float(getattr(self, key)) for key in numbers if math.isfinite(getattr(self, key))}
-        return out | {"method": self.method, "n": self.n}
+        """The JSON form: numbers that are not finite are left out, and `status` names such a value."""
+        return numbers_to_json(self, "value")
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Estimate:
-        """The estimate that was written."""
-        known = {key: data[key] for key in cls.__dataclass_fields__ if key in data and key != "value"}
-        value = data["value"]
-        if value is None:
-            value = NOT_FINITE.get(data.get("status", ""), math.nan)
-        return cls(value=value, **known)
+    def from_json(cls, data: Mapping[str, Any]) -> Estimate:
+        """Parse the JSON form."""
+        return numbers_from_json(cls, data, "value")
+
+
+def status_of(value: float) -> str:
+    """The name of a number that is not finite."""
+    return next(status for status, number in NOT_FINITE.items() if str(number) == str(value))
+
+
+def numbers_to_json(record: Any, main: str) -> dict[str, Any]:
+    """The fields of a record without those that are not finite; for the main one there is then a `status`."""
+    values = {item.name: getattr(record, item.name) for item in fields(record)}
+    out = {key: value for key, value in values.items() if not isinstance(value, float) or math.isfinite(value)}
+    return out if main in out else {main: None, "status": status_of(values[main]), **out}
+
+
+def numbers_from_json(cls: type[T], data: Mapping[str, Any], main: str) -> T:
+    """Parse the output of `numbers_to_json`."""
+    numbers = {item.name: math.nan for item in fields(cls) if item.type == "float"}  # type: ignore[arg-type]
+    known = {item.name: data[item.name] for item in fields(cls) if item.name in data}  # type: ignore[arg-type]
+    if known[main] is None:
+        known[main] = NOT_FINITE.get(data.get("status", ""), math.nan)
+    return cls(**numbers | known)

@@ -1,1 +1,1 @@
-"""Pages made from stored evaluations; nothing is computed here."""
+"""HTML reports and figures of stored evaluations; computes no metrics."""

@@ -1,7 +1,7 @@
-"""What a report is made of, before it is a page: sections of text, tables and figures. Nothing here knows of HTML.
+"""The parts of a report, independent of HTML: sections of text, tables and figures.
 
-A `Figure` has a chart without data, which many figures may share, and the columns of numbers that it shows; where there
-are several, one for each choice of its controls. A `Panel` is shown while its input is the one that was chosen.
+A `Figure` has a chart without data, which many figures may share, and one set of columns for each choice of its
+controls. A `Panel` is shown while its input is selected.
 """
 
 from __future__ import annotations
@@ -14,45 +14,46 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calibrant.errors import plain
-from calibrant.evaluation.rendering import Table
+from calibrant.render.table import Table
 
 DIGITS = 6
-"""Digits that count of the numbers in charts; the evaluation has all of them."""
-TONES = ("good", "warn", "bad", "neutral")
+"""Significant digits of numbers in charts; the evaluation stores all of them."""
 Columns = Mapping[str, Sequence[Any]]
+Choices = dict[tuple[str, ...], Columns]
+"""Columns by the options that are selected."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """A choice that a figure offers."""
+    """A control of a figure."""
 
     label: str
     options: tuple[str, ...]
-    """The first is chosen when the page is opened."""
+    """The first is selected when the page opens."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart, the numbers that it shows, and what they say."""
+    """A chart, its data and its text."""
 
     key: str
-    """Names the figure within its section, in letters, digits and hyphens."""
+    """Unique within its section: letters, digits and hyphens."""
     title: str
     chart: Mapping[str, Any]
-    """A Vega-Lite chart whose data is named `rows`."""
+    """A Vega-Lite specification whose data set is named `rows`."""
     data: Mapping[tuple[str, ...], Columns]
-    """Columns by the options that are chosen, in the order of the controls; under () where there are none."""
+    """Columns by the selected options, in the order of the controls; under () if there are no controls."""
     heads: Mapping[str, str]
-    """The columns that the table beside the chart and its CSV have, and how they are headed there."""
-    said: str
-    """What the chart shows, for those who do not see it."""
+    """Columns of the table below the chart and of its CSV, with their heads."""
+    description: str
+    """Alternative text of the chart."""
     caption: str = ""
     controls: tuple[Control, ...] = ()
 
-    def first(self) -> tuple[str, ...]:
-        """The options that are chosen when the page is opened; where that choice has no data, one that has."""
-        wanted = tuple(control.options[0] for control in self.controls)
-        return wanted if wanted in self.data else next(iter(self.data))
+    def default_choice(self) -> tuple[str, ...]:
+        """The options that are selected when the page opens: the first of each control, if that choice has data."""
+        first = tuple(control.options[0] for control in self.controls)
+        return first if first in self.data else next(iter(self.data))
 
 
 @dataclass(frozen=True)
@@ -61,19 +62,18 @@ class Text:
 
     lines: tuple[str, ...]
     note: bool = False
-    """Whether it is set back, as what explains a figure is."""
+    """Whether it is an explanation, in a muted colour."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """A list of statements, each with a tone, a topic and the numbers that carry it."""
+    """A list of statements, each with a tone, a topic and its text."""
 
     items: tuple[tuple[str, str, str], ...]
-    """Tone, topic, text."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class TableBlock:
     """A table."""
 
     table: Table
@@ -81,30 +81,30 @@ class Shown:
 
 @dataclass(frozen=True)
 class Definitions:
-    """Terms, each with what is said of it."""
+    """Terms with their definitions."""
 
     items: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Fold:
-    """What is there for those who open it."""
+class Details:
+    """Blocks that are collapsed until opened."""
 
     summary: str
     blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True)
-class Copy:
-    """Text that is there to be copied."""
+class CopyBlock:
+    """Text with a button that copies it."""
 
     text: str
     label: str
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows that can be filtered by two of their numbers."""
+class RowBrowser:
+    """Rows of data that can be filtered by two of their columns."""
 
     key: str
     caption: str
@@ -112,7 +112,7 @@ class Rows:
     """Name and title of the columns."""
     rows: tuple[Mapping[str, Any], ...]
     ranges: tuple[tuple[str, str], tuple[str, str]]
-    """The two columns that a slider belongs to, and what stands beside it."""
+    """The two columns that have a slider, and its label."""
 
 
 @dataclass(frozen=True)
@@ -124,25 +124,25 @@ class Heading:
 
 @dataclass(frozen=True)
 class Panel:
-    """Shown while this input is the chosen one."""
+    """Blocks that are shown while their input is selected."""
 
     subject: int
-    """The place of the input among those of the document."""
+    """The position of the input in the document."""
     blocks: tuple[Block, ...]
 
 
-Block = Text | Points | Shown | Definitions | Fold | Copy | Rows | Heading | Panel | Figure
+Block = Text | Points | TableBlock | Definitions | Details | CopyBlock | RowBrowser | Heading | Panel | Figure
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report under a heading of its own."""
+    """A part of the report with its heading."""
 
     key: str
     title: str
     blocks: tuple[Block, ...]
     lead: str = ""
-    """What the section asks, in a sentence."""
+    """The question that the section answers."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,13 @@ class Document:
     meta: Mapping[str, str] = field(default_factory=dict)
 
 
+def present(blocks: Iterable[Block | None]) -> tuple[Block, ...]:
+    """The blocks that are not None."""
+    return tuple(block for block in blocks if block is not None)
+
+
 def figures_of(document: Document) -> list[tuple[str, Figure, int | None]]:
-    """Every figure with the key of its section, and the input of its panel if it is in one; in order."""
+    """Every figure in order, with the key of its section and the input of its panel, if it is in one."""
     out: list[tuple[str, Figure, int | None]] = []
 
     def visit(key: str, blocks: Iterable[Block], subject: int | None) -> None:
@@ -168,7 +173,7 @@ def figures_of(document: Document) -> list[tuple[str, Figure, int | None]]:
                 out.append((key, block, subject))
             elif isinstance(block, Panel):
                 visit(key, block.blocks, block.subject)
-            elif isinstance(block, Fold):
+            elif isinstance(block, Details):
                 visit(key, block.blocks, subject)
 
     for section in document.sections:
@@ -177,17 +182,29 @@ def figures_of(document: Document) -> list[tuple[str, Figure, int | None]]:
 
 
 # ---------------------------------------------------------------------------------------------- plain values
-def slug(text: str, most: int = 48) -> str:
-    """Letters, digits and hyphens: what a file or an anchor may be called on any system."""
+def slug(text: str, limit: int = 48) -> str:
+    """A name of letters, digits and hyphens, valid as a file name or anchor on any system."""
     bare = unicodedata.normalize("NFKD", plain(text)).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", bare).strip("-")[:most].strip("-") or "unnamed"
+    return re.sub(r"[^a-z0-9]+", "-", bare).strip("-")[:limit].strip("-") or "unnamed"
+
+
+def numbered(names: Iterable[str], taken: Iterable[str] = (), form: str = "{} ({})") -> list[str]:
+    """Distinct names: a duplicate of another one, or of one that is taken, gets a number."""
+    out: list[str] = []
+    known = set(taken)
+    for name in names:
+        unique, k = name, 1
+        while unique in known:
+            k += 1
+            unique = form.format(name, k)
+        known.add(unique)
+        out.append(unique)
+    return out
 
 
 def rounded(value: Any) -> Any:
-    """A value as a chart takes it: few digits, plain text, and None for what is no finite number."""
-    if isinstance(value, bool) or value is None:
-        return value
-    if isinstance(value, int):
+    """A value for a chart: six digits, plain text, and None for numbers that are not finite."""
+    if value is None or isinstance(value, int):
         return value
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
@@ -195,11 +212,11 @@ def rounded(value: Any) -> Any:
 
 
 def columns(data: Columns) -> dict[str, list[Any]]:
-    """Columns as they are written into a page."""
+    """Columns with values for a chart."""
     return {name: [rounded(value) for value in values] for name, values in data.items()}
 
 
 def records(data: Columns) -> list[dict[str, Any]]:
-    """The same row by row."""
-    made = columns(data)
-    return [dict(zip(made, values, strict=True)) for values in zip(*made.values(), strict=True)]
+    """The same by row."""
+    known = columns(data)
+    return [dict(zip(known, values, strict=True)) for values in zip(*known.values(), strict=True)]

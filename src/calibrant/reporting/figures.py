@@ -1,79 +1,120 @@
-"""Charts as files: SVG, PNG and PDF by vl-convert, and their numbers as CSV. No browser and no network."""
+"""Charts drawn by vl-convert: files in SVG, PNG and PDF with their data as CSV, and the JavaScript of the page.
+
+None of these need a browser or a network.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from calibrant.errors import UsageError, WriteError, did_you_mean, plain, show
-from calibrant.evaluation.evaluate import Progress
-from calibrant.evaluation.rendering import as_csv
-from calibrant.predictions.files.writing import atomic_write
-from calibrant.reporting.bundle import converter, vega_lite_version
-from calibrant.reporting.charting import DATA, WIDTH
-from calibrant.reporting.document import Columns, Document, Figure, figures_of, records, slug
-from calibrant.reporting.palette import PAPER
+from calibrant.errors import CalibrantError, UsageError, WriteError, did_you_mean, plain, show
+from calibrant.pipeline.evaluate import Progress
+from calibrant.predictions.files.write import atomic_write
+from calibrant.private import private_folder
+from calibrant.render.table import as_csv
+from calibrant.reporting.charts.base import DATA, WIDTH, altair, missing
+from calibrant.reporting.charts.palette import PAPER
+from calibrant.reporting.document import Document, Figure, figures_of, numbered, records, slug
 
 FORMS = ("svg", "png", "pdf", "csv")
 SCALE = 2.0
 
 
+def converter() -> Any:
+    """The vl-convert module, or the error that names the extra to install."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise missing("vl-convert-python") from error
+    return vl_convert
+
+
+def vega_lite_version() -> str:
+    """The Vega-Lite version that Altair writes, such as '6.4', or the latest of the converter."""
+    known = converter().get_vegalite_versions()
+    version = ".".join(altair().SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    return version if version in known else known[-1]
+
+
+@cache
+def script() -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script, which sets `window.vegaEmbed`.
+
+    Building it takes seconds, so it is cached by version in a private folder of the user, if there is one.
+    """
+    vl, folder = converter(), private_folder("report")
+    name = f"vega-{vl.get_vega_version()}-lite-{vega_lite_version()}-convert-{vl.__version__}.js"
+    cached = None if folder is None else folder / name
+    if cached is not None and cached.is_file():
+        return cached.read_text(encoding="utf-8")
+    bundle = vl.javascript_bundle(vl_version=vega_lite_version())
+    # a function of its own keeps its short names from colliding with those of the page
+    text = f"(function(){{{bundle}}})();".replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    if cached is not None:
+        try:
+            with atomic_write(cached) as stream:
+                stream.write(text.encode())
+        except CalibrantError:  # a full disk: it is built again next time
+            pass
+    return text
+
+
 def full_spec(figure: Figure, options: tuple[str, ...] | None = None) -> dict[str, Any]:
-    """The chart with its numbers, as wide as a figure that is a file."""
+    """The chart with its data and the width of a figure in a file."""
     spec = {**figure.chart}
     known = dict(spec.get("datasets", {}))
-    spec["datasets"] = known | {DATA: records(figure.data[figure.first() if options is None else options])}
+    spec["datasets"] = known | {DATA: records(figure.data[figure.default_choice() if options is None else options])}
     spec["config"] = {**spec["config"], "background": PAPER, "font": "sans-serif"}
-    spec["description"] = plain(figure.said, 400)
+    spec["description"] = plain(figure.description, 400)
     return spec | ({"width": WIDTH} if spec.get("width") == "container" else {})
 
 
 def svg(figure: Figure) -> str:
-    """The figure as it is first shown."""
+    """The figure with the options that are selected first."""
     return str(converter().vegalite_to_svg(full_spec(figure), vl_version=vega_lite_version(), allowed_base_urls=[]))
 
 
 def csv(figure: Figure) -> str:
-    """The numbers of all choices; where there are several, the choice stands before them."""
+    """The data of all options, in columns behind those of the options."""
     heads = tuple(control.label for control in figure.controls) + tuple(figure.heads.values())
-    rows = [key + _cells(figure, data, k) for key, data in figure.data.items() for k in range(_length(data))]
+    rows: list[tuple[object, ...]] = []
+    for key, data in figure.data.items():
+        for k in range(len(next(iter(data.values()), ()))):
+            values = (data[name][k] if name in data else None for name in figure.heads)
+            rows.append((*key, *("" if value is None else value for value in values)))
     return as_csv(heads, rows) + "\n"
 
 
-def _length(data: Columns) -> int:
-    return len(next(iter(data.values()), ()))
-
-
-def _cells(figure: Figure, data: Columns, k: int) -> tuple[object, ...]:
-    values = (data[name][k] if name in data else None for name in figure.heads)
-    return tuple("" if value is None else value for value in values)
-
-
 def check_forms(forms: Iterable[str]) -> tuple[str, ...]:
-    """The forms, or an error that lists them."""
+    """The file formats, or an error that lists them."""
     forms = (forms,) if isinstance(forms, str) else tuple(forms)
     for form in forms:
         if form not in FORMS:
-            do = did_you_mean(form, FORMS)
-            raise UsageError("forms", expected=", ".join(FORMS), came=f"got {show(form)}", do=do)
+            hint = did_you_mean(form, FORMS)
+            raise UsageError("forms", expected=", ".join(FORMS), got=show(form), hint=hint)
     return forms
 
 
 def write_figures(
     document: Document, folder: str | Path, forms: tuple[str, ...] = FORMS, progress: Progress | None = None
 ) -> list[Path]:
-    """Every figure of a document in every form; names tell the section, the figure and the input."""
+    """Write every figure of a document in every format; file names have the section, the figure and the input."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(
-            str(folder), expected="a folder to write to", came=plain(error.strerror or ""), do="choose another"
+            str(folder), expected="a folder to write to", got=plain(error.strerror or ""), hint="choose another"
         ) from error
-    out = []
-    every = list(_named(document))
-    for place, (name, figure) in enumerate(every):
+    every, out = figures_of(document), []
+    names = (
+        "-".join(map(slug, (section, figure.key, *(() if subject is None else (document.subjects[subject],)))))
+        for section, figure, subject in every
+    )
+    for place, (name, (_, figure, _)) in enumerate(zip(numbered(names, form="{}-{}"), every, strict=True)):
         if progress is not None:
             progress("drawing figures", place, len(every))
         drawn = svg(figure) if set(forms) - {"csv"} else ""
@@ -90,15 +131,3 @@ WRITERS: dict[str, Callable[[Figure, str], bytes]] = {
     "pdf": lambda figure, drawn: bytes(converter().svg_to_pdf(drawn)),
     "csv": lambda figure, drawn: csv(figure).encode(),
 }
-
-
-def _named(document: Document) -> Iterator[tuple[str, Figure]]:
-    """No two figures have one name: a number is added where they would."""
-    taken: set[str] = set()
-    for section, figure, subject in figures_of(document):
-        parts = [section, figure.key] + ([document.subjects[subject]] if subject is not None else [])
-        name, k = "-".join(slug(part) for part in parts), 1
-        while (unique := name if k == 1 else f"{name}-{k}") in taken:
-            k += 1
-        taken.add(unique)
-        yield unique, figure

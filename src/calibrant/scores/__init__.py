@@ -1,1 +1,1 @@
-"""Proper scores and the uncertainty of rows: functions of the row record to one number a row, reduced elsewhere."""
+"""Proper scores and uncertainties: functions from rows to one number per row."""

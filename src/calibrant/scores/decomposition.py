@@ -1,4 +1,4 @@
-"""The Brier score taken apart.
+"""Decompositions of the Brier score.
 
 Binned (Murphy 1973; Stephenson, Coelho & Jolliffe 2008 for the terms within bins), per class c and bin b of p_c:
     BS = UNC − RES + REL + WITHIN
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 RESOLUTION = 2.0**-36
-"""What a class-wise table, whose unit is 2⁻⁴⁰, cannot tell from 0, per class."""
+"""Rounding error per class of a class-wise table, whose unit is 2⁻⁴⁰."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Proper scores of each row (N,), from the record of the one pass.
+"""Proper scores per row (N,).
 
 With soft labels q the score is its expectation under q: −Σ q log p, and Σp² − 2Σ q·p + 1; `hit` is then q of the
 predicted class. References: Gneiting & Raftery (2007); Brier (1950); Gruber & Buettner (2022) for the upper bounds.
@@ -13,7 +13,7 @@ from calibrant.kernels.rows import RANK, Rows
 
 def _labelled(values: np.ndarray | None) -> np.ndarray:
     if values is None:
-        raise AttributeError("these rows carry no labels")
+        raise AttributeError("these rows have no labels")
     return values
 
 

@@ -1,4 +1,4 @@
-"""How uncertain each row is (N,), from the record of the one pass. Natural logarithms throughout.
+"""Uncertainty per row (N,), with natural logarithms.
 
 References: Depeweg et al. (2018) for the split of entropy; Gal (2016) for the variation ratio; Liu et al. (2020) for
 the energy.
@@ -22,14 +22,14 @@ def entropy(rows: Rows) -> np.ndarray:
 
 
 def expected_entropy(rows: Rows) -> np.ndarray:
-    """mean_m H[p_m]: what remains uncertain when the member is known."""
+    """mean_m H[p_m]: the aleatoric part."""
     if rows.expected_entropy is None:
         raise AttributeError("these rows have one member")
     return rows.expected_entropy
 
 
 def mutual_information(rows: Rows) -> np.ndarray:
-    """H[p] − mean_m H[p_m], what the members disagree on; at least 0."""
+    """H[p] − mean_m H[p_m], the disagreement of the members; at least 0."""
     return np.maximum(rows.entropy - expected_entropy(rows), 0.0)
 
 
@@ -41,7 +41,7 @@ def variation_ratio(rows: Rows) -> np.ndarray:
 
 
 def max_probability(rows: Rows) -> np.ndarray:
-    """1 − max_c p_c: how probable it is, by the model's own word, that the prediction is wrong."""
+    """1 − max_c p_c: the predicted probability of an error."""
     return 1.0 - rows.confidence
 
 
@@ -58,7 +58,7 @@ def margin(rows: Rows) -> np.ndarray:
 def energy(rows: Rows) -> np.ndarray:
     """−log Σ exp(logits), averaged over members; higher is more uncertain."""
     if rows.lse is None:
-        raise AttributeError("these rows did not come from logits")
+        raise AttributeError("these rows have no logits")
     return -rows.lse
 
 
@@ -68,9 +68,9 @@ class RowScore:
 
     of: Callable[[Any], np.ndarray]
     needs: frozenset[str] = frozenset()
-    """What the predictions must have, in the words of the registry."""
+    """What the predictions must have: keys of `registry.metric.NEEDS`."""
     tasks: frozenset[str] = frozenset({"classification"})
-    wanted: frozenset[Hashable] = frozenset()
+    required_columns: frozenset[Hashable] = frozenset()
 
 
 BOTH = frozenset({"classification", "judged"})
@@ -82,7 +82,7 @@ ROW_SCORES = {
     "expected_entropy": RowScore(expected_entropy, MEMBERS, BOTH),
     "mutual_information": RowScore(mutual_information, MEMBERS, BOTH),
     "variation_ratio": RowScore(variation_ratio, MEMBERS),
-    "margin": RowScore(small_margin, wanted=frozenset({MARGIN})),
+    "margin": RowScore(small_margin, required_columns=frozenset({MARGIN})),
     "energy": RowScore(energy, frozenset({"logits"})),
     "variance": RowScore(lambda rows: rows.variance, frozenset({"mean"}), NUMBERS),
     "aleatoric_variance": RowScore(regression.aleatoric_variance, frozenset({"density"}), NUMBERS),

@@ -1,49 +1,29 @@
-"""Recalibration and metrics where scikit-learn expects them: an estimator around an estimator, and scorers.
+"""Calibrant for scikit-learn: estimators that recalibrate the estimator they wrap, and scorers from metrics.
 
-    from calibrant.sklearn import Recalibrated, scorer
-    model = Recalibrated(RandomForestClassifier(), "ets").fit(X, y)
+    from calibrant.sklearn import RecalibratedClassifier, scorer
+    model = RecalibratedClassifier(RandomForestClassifier(), "ets").fit(X, y)
     cross_val_score(model, X, y, scoring=scorer("nll"))
 
-Names are loaded when they are first used; scikit-learn is needed then.
+Names are imported on first use, which requires scikit-learn.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from calibrant.sklearn.recalibrated import Recalibrated as Recalibrated
-    from calibrant.sklearn.regressor import RecalibratedRegressor as RecalibratedRegressor
-    from calibrant.sklearn.scorers import Scorer as Scorer
-    from calibrant.sklearn.scorers import scorer as scorer
+from calibrant.lazy import lazy_names
 
-_HOMES = {
-    "Recalibrated": "recalibrated",
-    "RecalibratedRegressor": "regressor",
-    "Scorer": "scorers",
-    "scorer": "scorers",
-}
-
-__all__ = sorted(_HOMES)
+_load, __dir__, __all__ = lazy_names(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'calibrant.sklearn' has no attribute {name!r}")
     try:
-        import_module("sklearn.frozen")
+        if name in __all__:
+            import_module("sklearn.frozen")
     except ImportError as error:
         from calibrant.errors import MissingExtra
 
+        subject, hint = f"calibrant.sklearn.{name}", "pip install 'calibrant[sklearn]'"
         raise MissingExtra(
-            f"calibrant.sklearn.{name}",
-            expected="scikit-learn 1.6 or later",
-            came="it is not installed",
-            do="pip install 'calibrant[sklearn]'",
-        ) from error
-    return getattr(import_module(f"calibrant.sklearn.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+            subject, expected="scikit-learn 1.6 or later", got="none installed", hint=hint
+        ) from error  # fmt: skip
+    return _load(name)

@@ -1,5 +1,5 @@
-"""Training: tasks, likelihoods, schedules and the one loop that trains networks, many at once where that pays."""
+"""Training: tasks, likelihoods, schedules and the loop that trains networks, many at once."""
 
-from calibrant.training.needed import need_torch
+from calibrant.training.needed import require_torch
 
-need_torch()
+require_torch()

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that training goes on from, and what it must belong to."""
+"""Checkpoints of training: files, and the fingerprint of the training they belong to."""
 
 from __future__ import annotations
 
@@ -14,26 +14,30 @@ from torch import Tensor
 
 from calibrant.errors import FileError, plain
 from calibrant.networks.stack import Stack
+from calibrant.training.callbacks import Callback
 from calibrant.training.files import make_folder, read_tensors, write_tensors
-from calibrant.training.runs import Run
 from calibrant.training.settings import Training
-from calibrant.training.watching import Watcher
+from calibrant.training.task import Run
 
 KIND = "checkpoint"
+STORED_CLASSES = {"StandardisedNetwork": "Prepared", "MaskedDropout": "OwnDropout"}
+"""Modules that have another name in the fingerprint, so that older checkpoints remain valid."""
 
 
 def fingerprint(
-    stack: Stack, runs: Sequence[Run], training: Training, watchers: Sequence[Watcher], method: Mapping[str, Any]
+    stack: Stack, runs: Sequence[Run], training: Training, callbacks: Sequence[Callback], method: Mapping[str, Any]
 ) -> str:
-    """What a checkpoint must agree with: networks, data, settings; not the device, nor how steps are computed."""
+    """A hash of networks, data and settings that a checkpoint must match; the device may differ."""
     settings = training.settings()
     for name in ("capture", "compile", "deterministic"):
         settings.pop(name)
-    task = runs[0].task
-    told = {
-        "network": repr(stack.template.module),
+    task, network = runs[0].task, repr(stack.template.module)
+    for name, stored in STORED_CLASSES.items():
+        network = network.replace(f"{name}(", f"{stored}(")
+    facts = {
+        "network": network,
         "parameters": {name: list(value.shape) for name, value in stack.parameters.items()},
-        "sites": [vars(site) for site in stack.template.sites],
+        "sites": [{"mask": site.mask, "shape": site.shape, "rate": site.p} for site in stack.template.sites],
         "x": [_crc(task.x), str(task.x.dtype), list(task.x.shape)],
         "y": _crc(task.y),
         "runs": [{**run.facts(), "rows": [_crc(run.task.train), _crc(run.task.validation)]} for run in runs],
@@ -42,41 +46,33 @@ def fingerprint(
         "likelihood": task.likelihood.settings(),
         "augment": None if task.augment is None else vars(task.augment),
         "standardises": task.standardises,
-        "watchers": [watcher.settings() for watcher in watchers],
+        "watchers": [callback.settings() for callback in callbacks],
     }
-    return blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _crc(values: Tensor) -> int:
-    """A sum that tells other data from these."""
+    """A checksum of data."""
     flat = values.detach().cpu().contiguous().reshape(-1)
     return zlib.crc32(memoryview(flat.view(torch.uint8).numpy())) if len(flat) else 0
 
 
 def write_checkpoint(path: Path, key: str, done: int, state: Mapping[str, Any]) -> None:
-    """Put a checkpoint in the place of the one before."""
+    """Replace the checkpoint."""
     make_folder(path.parent)
     write_tensors(path, KIND, state["tensors"], {"key": key, "done": done, "history": state["history"]})
 
 
 def read_checkpoint(path: Path, key: str) -> tuple[int, dict[str, Tensor], dict[str, Any]]:
-    """Epochs done, tensors and history; refuse what is damaged, and what belongs to another training."""
-    tensors, told = read_tensors(path, KIND)
-    if told.get("key") != key:
-        raise FileError(
-            str(path),
-            expected="a checkpoint of this training",
-            came="it belongs to other data, networks or settings",
-            do="delete it to begin anew, or choose another place",
-        )
-    return int(told["done"]), tensors, told["history"]
+    """Epochs done, tensors and history; `FileError` for a damaged checkpoint or another training."""
+    tensors, facts = read_tensors(path, KIND)
+    if facts.get("key") != key:
+        got, hint = "one of other data, networks or settings", "delete it, or use another folder"
+        raise FileError(str(path), expected="a checkpoint of this training", got=got, hint=hint)
+    return int(facts["done"]), tensors, facts["history"]
 
 
-def refused(path: Path, error: Exception) -> FileError:
-    """What is said of a checkpoint that has the right key and yet does not fit."""
-    return FileError(
-        str(path),
-        expected="a whole checkpoint",
-        came=f"a part of it is missing or odd ({plain(str(error), 80)})",
-        do="delete it to begin anew",
-    )
+def invalid_checkpoint(path: Path, error: Exception) -> FileError:
+    """The error for a checkpoint of this training that cannot be restored."""
+    got, hint = f"missing or invalid parts ({plain(str(error), 80)})", "delete it to start again"
+    return FileError(str(path), expected="a complete checkpoint", got=got, hint=hint)

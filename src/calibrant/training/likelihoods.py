@@ -1,7 +1,7 @@
-"""What the outputs of a network mean: a law of y, its negative log-likelihood, its curvature, and predictions of it.
+"""Likelihoods: the distribution of y that a network's outputs describe, its NLL, Fisher information and predictions.
 
-Networks give outputs (…, O). Numbers y are standardised for the network: y = m + s·u, where the outputs describe u.
-Likelihoods are told in y's own units. The Fisher information of the outputs is what Laplace approximations need.
+Networks have outputs (…, O). Numbers y are standardised: y = m + s·u, where the outputs describe u. Log-likelihoods are
+in the units of y. Laplace approximations use the Fisher information of the outputs.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from calibrant.errors import UsageError, did_you_mean, show
+from calibrant.errors import UsageError, check_range, did_you_mean, show
 from calibrant.predictions import Classification, Regression
+from calibrant.training.settings import check_count
 
-LEAST_STD = 1e-3
-"""Of a predicted law, in units of the standard deviation of y: none is narrower."""
+MIN_STD = 1e-3
+"""The smallest predicted standard deviation, in units of that of y."""
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """y = mean + std·u, one of each for every member (M,) or for all ()."""
+    """y = mean + std·u, with one mean and std per member (M,) or for all ()."""
 
     mean: Tensor
     std: Tensor
 
     def of(self, y: Tensor) -> Tensor:
-        """u of y, where members come first and rows last, in the precision of the networks."""
+        """u of y (members first, rows last), in the dtype of the networks."""
         return ((y.double() - self._wide(self.mean)) / self._wide(self.std)).to(self.std.dtype)
 
     def _wide(self, value: Tensor) -> Tensor:
@@ -41,16 +41,16 @@ class Scale:
 
 
 class Likelihood(ABC):
-    """A law of y that some outputs stand for."""
+    """Base class: a distribution of y given a network's outputs."""
 
     name: ClassVar[str]
     standardises: ClassVar[bool]
-    """Whether y is a number that has a mean and a standard deviation to be standardised by."""
+    """Whether y is a number and is standardised."""
 
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """How many numbers a network gives for a row."""
+        """The number of outputs per row."""
 
     @abstractmethod
     def nll(self, outputs: Tensor, y: Tensor, scale: Scale) -> Tensor:
@@ -61,32 +61,35 @@ class Likelihood(ABC):
         """The Fisher information (n, O, O) of the outputs (n, O) about u."""
 
     @abstractmethod
-    def predictions(self, outputs: Tensor, scale: Scale, y: Any = None, **known: Any) -> Classification | Regression:
-        """Outputs (M, n, O) of M members as predictions."""
+    def predictions(self, outputs: Tensor, scale: Scale, y: Any = None, **kwargs: Any) -> Classification | Regression:
+        """Predictions from outputs (M, n, O) of M members."""
 
     def settings(self) -> dict[str, Any]:
-        """What a file says of it."""
+        """The settings as JSON values."""
         return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True)
 class Categorical(Likelihood):
-    """One of C classes; outputs are logits."""
+    """One of C classes; outputs are logits.
+
+    Examples
+    --------
+    >>> from calibrant.methods import Categorical
+    >>> Categorical(10).outputs
+    10
+    """
 
     classes: int
     name: ClassVar[str] = "categorical"
     standardises: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.classes, bool) or not isinstance(self.classes, Integral) or self.classes < 2:
-            raise UsageError(
-                "classes", expected="two classes or more", came=f"got {show(self.classes)}", do="give their number"
-            )
-        object.__setattr__(self, "classes", int(self.classes))
+        object.__setattr__(self, "classes", check_count("classes", self.classes, least=2))
 
     @property
     def outputs(self) -> int:
-        """A logit for each class."""
+        """One logit per class."""
         return self.classes
 
     def nll(self, outputs: Tensor, y: Tensor, scale: Scale) -> Tensor:
@@ -99,58 +102,69 @@ class Categorical(Likelihood):
         p = torch.softmax(_wide(outputs), dim=-1)
         return torch.diag_embed(p) - p[..., :, None] * p[..., None, :]
 
-    def predictions(self, outputs: Tensor, scale: Scale, y: Any = None, **known: Any) -> Classification:
+    def predictions(self, outputs: Tensor, scale: Scale, y: Any = None, **kwargs: Any) -> Classification:
         """Logits (M, n, C)."""
-        return Classification.from_logits(_array(outputs), y, **known)
+        return Classification.from_logits(_array(outputs), y, **kwargs)
 
 
 @dataclass(frozen=True)
 class Gaussian(Likelihood):
-    """A normal law whose mean and standard deviation depend on x: outputs (μ, r), σ = softplus(r) + 0.001."""
+    """A normal distribution with mean and standard deviation from the network: outputs (μ, r), σ = softplus(r) + 0.001.
+
+    Examples
+    --------
+    >>> from calibrant.methods import Gaussian
+    >>> Gaussian().outputs
+    2
+    """
 
     name: ClassVar[str] = "gaussian"
     standardises: ClassVar[bool] = True
 
     @property
     def outputs(self) -> int:
-        """The mean, and what becomes the standard deviation."""
+        """Mean and untransformed standard deviation."""
         return 2
 
     def moments(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation (…, n) of u."""
         wide = _wide(outputs)
-        return wide[..., 0], functional.softplus(wide[..., 1]) + LEAST_STD
+        return wide[..., 0], functional.softplus(wide[..., 1]) + MIN_STD
 
     def nll(self, outputs: Tensor, y: Tensor, scale: Scale) -> Tensor:
         """½((y − μ)/σ)² + log σ + ½log 2π."""
         mean, std = self.moments(outputs)
-        away = (scale.of(y) - mean) / std
-        return 0.5 * away.square() + torch.log(std * scale._wide(scale.std)) + HALF_LOG_2PI
+        z = (scale.of(y) - mean) / std
+        return 0.5 * z.square() + torch.log(std * scale._wide(scale.std)) + HALF_LOG_2PI
 
     def fisher(self, outputs: Tensor) -> Tensor:
         """diag(1/σ², 2 (dσ/dr)²/σ²)."""
         _, std = self.moments(outputs)
-        slope = torch.sigmoid(_wide(outputs)[..., 1])
-        return torch.diag_embed(torch.stack((std**-2, 2.0 * (slope / std) ** 2), dim=-1))
+        derivative = torch.sigmoid(_wide(outputs)[..., 1])
+        return torch.diag_embed(torch.stack((std**-2, 2.0 * (derivative / std) ** 2), dim=-1))
 
-    def predictions(self, outputs: Tensor, scale: Scale, y: Any = None, **known: Any) -> Regression:
-        """A mean and a standard deviation of each member (M, n)."""
-        return _gaussian(*self.moments(outputs), scale, y, known)
+    def predictions(self, outputs: Tensor, scale: Scale, y: Any = None, **kwargs: Any) -> Regression:
+        """Mean and standard deviation of each member (M, n)."""
+        return _gaussian(*self.moments(outputs), scale, y, kwargs)
 
 
 @dataclass(frozen=True)
 class FixedGaussian(Likelihood):
-    """A normal law of known noise: the output is the mean; `noise` is its standard deviation in units of that of y."""
+    """A normal distribution of known noise: the output is the mean, `noise` the std relative to that of y.
+
+    Examples
+    --------
+    >>> from calibrant.methods import FixedGaussian
+    >>> FixedGaussian(0.1).outputs
+    1
+    """
 
     noise: float = 1.0
     name: ClassVar[str] = "fixed_gaussian"
     standardises: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.noise, int | float) and 0.0 < self.noise < math.inf):
-            raise UsageError(
-                "noise", expected="a number above 0", came=f"got {show(self.noise)}", do="give a standard deviation"
-            )
+        check_range("noise", self.noise, 0, inclusive="neither", hint="use noise=0.1")
 
     @property
     def outputs(self) -> int:
@@ -158,41 +172,39 @@ class FixedGaussian(Likelihood):
         return 1
 
     def nll(self, outputs: Tensor, y: Tensor, scale: Scale) -> Tensor:
-        """½((y − μ)/σ)² + log σ + ½log 2π, of one σ."""
-        away = (scale.of(y) - _wide(outputs)[..., 0]) / self.noise
-        return 0.5 * away.square() + torch.log(self.noise * scale._wide(scale.std)) + HALF_LOG_2PI
+        """½((y − μ)/σ)² + log σ + ½log 2π with a constant σ."""
+        z = (scale.of(y) - _wide(outputs)[..., 0]) / self.noise
+        return 0.5 * z.square() + torch.log(self.noise * scale._wide(scale.std)) + HALF_LOG_2PI
 
     def fisher(self, outputs: Tensor) -> Tensor:
         """1/σ²."""
         return torch.full_like(_wide(outputs), self.noise**-2)[..., None]
 
-    def predictions(self, outputs: Tensor, scale: Scale, y: Any = None, **known: Any) -> Regression:
-        """The mean of each member (M, n), and the same noise everywhere."""
+    def predictions(self, outputs: Tensor, scale: Scale, y: Any = None, **kwargs: Any) -> Regression:
+        """The mean of each member (M, n), with constant noise."""
         mean = _wide(outputs)[..., 0]
-        return _gaussian(mean, torch.full_like(mean, self.noise), scale, y, known)
+        return _gaussian(mean, torch.full_like(mean, self.noise), scale, y, kwargs)
 
 
 LIKELIHOODS: Mapping[str, type[Likelihood]] = {kind.name: kind for kind in (Categorical, Gaussian, FixedGaussian)}
 
 
 def likelihood_from(settings: Mapping[str, Any]) -> Likelihood:
-    """The likelihood that a file tells of."""
+    """The likelihood of stored settings."""
     rest = dict(settings)
     name = rest.pop("name", None)
     if name not in LIKELIHOODS:
-        raise UsageError(
-            "likelihood", expected="a known name", came=f"got {show(name)}", do=did_you_mean(str(name), LIKELIHOODS)
-        )
+        hint = did_you_mean(str(name), LIKELIHOODS)
+        raise UsageError("likelihood", expected="a known name", got=show(name), hint=hint)
     try:
         return LIKELIHOODS[name](**rest)
     except TypeError as error:
-        raise UsageError(
-            f"likelihood {name}", expected="its own settings", came=f"got {show(rest)}", do="store the posterior again"
-        ) from error
+        hint = "save the posterior again"
+        raise UsageError(f"likelihood {name}", expected="its settings", got=show(rest), hint=hint) from error
 
 
 def _wide(outputs: Tensor) -> Tensor:
-    """At least 32 bits: networks may have computed in 16."""
+    """Widen 16-bit outputs to float32."""
     return outputs.float() if outputs.dtype in (torch.bfloat16, torch.float16) else outputs
 
 
@@ -200,7 +212,7 @@ def _array(values: Tensor) -> Any:
     return values.detach().cpu().numpy()
 
 
-def _gaussian(mean: Tensor, std: Tensor, scale: Scale, y: Any, known: dict[str, Any]) -> Regression:
-    """Members' laws of u as laws of y, in double precision: a small spread far from zero needs it."""
+def _gaussian(mean: Tensor, std: Tensor, scale: Scale, y: Any, kwargs: dict[str, Any]) -> Regression:
+    """Distributions of y from those of u, in float64: a small spread far from zero needs it."""
     m, s = (scale._wide(value).cpu().double() for value in (scale.mean, scale.std))
-    return Regression.from_gaussian(_array(mean.cpu().double() * s + m), _array(std.cpu().double() * s), y, **known)
+    return Regression.from_gaussian(_array(mean.cpu().double() * s + m), _array(std.cpu().double() * s), y, **kwargs)

@@ -1,8 +1,8 @@
-"""The one training loop: a stack of networks, their rows, an optimiser, and those who watch.
+"""The training loop: a stack of networks, their batches, an optimiser and callbacks.
 
-A step gathers rows, draws masks, computes the loss of every member and takes one step for all. Members meet nowhere:
-each has its own rows, its own streams of random numbers, its own best state, so that training together gives what
-training alone gives, up to the last digits of floating-point sums.
+A step gathers rows, draws masks, computes the loss of every member and takes one optimiser step for all. Members are
+independent: each has its own rows, random streams and best state, so that training together and training alone give
+the same result, up to the last digits of floating-point sums.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from torch import Tensor
 from torch.nn import BatchNorm1d
 
 from calibrant.errors import TrainingError, plain
-from calibrant.networks.stack import Stack, State, short_of_memory
-from calibrant.training.batches import Batches, Masks
-from calibrant.training.capturing import Captured
-from calibrant.training.checkpoints import fingerprint, read_checkpoint, refused, write_checkpoint
+from calibrant.networks.stack import Stack, State, is_out_of_memory
+from calibrant.training.batches import Batches, DropoutMasks
+from calibrant.training.callbacks import Callback
+from calibrant.training.checkpoints import fingerprint, invalid_checkpoint, read_checkpoint, write_checkpoint
+from calibrant.training.cuda_graph import GraphedSteps
 from calibrant.training.likelihoods import Likelihood, Scale
 from calibrant.training.optimisers import Optimiser
-from calibrant.training.runs import Run
-from calibrant.training.seeds import seed_of
-from calibrant.training.settings import Training, on_device, reproducible
-from calibrant.training.watching import Watcher
+from calibrant.training.seeds import derive_seed
+from calibrant.training.settings import Training, deterministic_kernels, device_context
+from calibrant.training.task import Run
 
 Progress = Callable[[str, float, float], None]
 Noise = Callable[[int], float]
-"""√(2T/n) of an epoch, 0 where nothing is added."""
+"""√(2T/n) of an epoch; 0 for none."""
 VALIDATED_AT_ONCE = 4096
-WORTH = 20.0
-"""By how many times the time since the last checkpoint exceeds the time that writing it took."""
+CHECKPOINT_RATIO = 20.0
+"""The minimum time between checkpoints, in units of the time that writing one takes."""
 
 
 @dataclass
 class History:
-    """How training went, epoch by epoch and member by member: losses (E, K), and those on validation rows.
+    """Losses (E, K) of epochs and members, on training and validation rows.
 
-    best: the validation loss of the networks as they are kept. Without patience only that is computed.
+    best: the validation loss of the final networks. Without patience it is the only validation loss.
     """
 
     losses: list[list[float]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class History:
     seconds: float = 0.0
 
     def of(self, k: int) -> dict[str, Any]:
-        """What is told of one member."""
+        """The history of one member, as JSON values."""
         return {
             "loss": [each[k] for each in self.losses][: self.epochs[k]],
             "validation": [each[k] for each in self.validation][: self.epochs[k]],
@@ -64,8 +64,8 @@ class History:
         }
 
 
-class Loop:
-    """Everything that training needs; `run` does it."""
+class TrainingLoop:
+    """Trains a stack of networks; `run` starts it."""
 
     def __init__(
         self,
@@ -73,21 +73,21 @@ class Loop:
         runs: list[Run],
         training: Training,
         *,
-        watchers: Sequence[Watcher] = (),
+        callbacks: Sequence[Callback] = (),
         noise: Noise | None = None,
         tolerant: bool = False,
         method: Mapping[str, Any] | None = None,
     ) -> None:
-        """noise: how much Langevin noise an epoch has. tolerant: a member that diverges does not stop the others.
+        """noise: the Langevin noise of an epoch. tolerant: continue when a member diverges.
 
-        method: what else a checkpoint must agree with.
+        method: further settings that a checkpoint must match.
         """
         device, dtype = stack.flat.device, stack.flat.dtype
-        self.stack, self.runs, self.training, self.watchers = stack, runs, training, watchers
+        self.stack, self.runs, self.training, self.callbacks = stack, runs, training, callbacks
         self.noise, self.tolerant = noise or (lambda epoch: 0.0), tolerant
         self.method = {} if method is None else method
         self.batches = Batches(runs, training.batch, device, dtype)
-        self.masks = Masks(runs, stack.template.sites, device, dtype)
+        self.masks = DropoutMasks(runs, stack.template.sites, device, dtype)
         self.optimiser = Optimiser(stack, training, [run.rate for run in runs], [run.decay for run in runs])
         self.likelihood: Likelihood = runs[0].task.likelihood
         self.numbers = torch.zeros(5, device=device, dtype=dtype)
@@ -96,36 +96,26 @@ class Loop:
         self.history = History(epochs=[0] * len(runs), diverged=[False] * len(runs))
         self.best = torch.full((len(runs),), math.inf, dtype=torch.float64)
         self.since = torch.zeros(len(runs), dtype=torch.long)
-        self.kept: State = {}
-        self._check()
-
-    def _check(self) -> None:
+        self.best_state: State = {}
         if self.training.patience is not None and not len(self.runs[0].task.validation):
-            raise TrainingError(
-                "patience",
-                expected="validation rows, by which training is stopped",
-                came="the task has none",
-                do="hold some back: task.split(0.1)",
-            )
+            hint = "use task.split(0.1)"
+            raise TrainingError("patience", expected="a task with validation rows", got="none", hint=hint)
         least = min(self.batches.size(step) for step in range(self.batches.steps))
         if least == 1 and any(isinstance(each, BatchNorm1d) for each in self.stack.template.module.modules()):
-            raise TrainingError(
-                "batch",
-                expected="batches of at least two rows, because the network normalises batches",
-                came=f"{self.batches.n} rows in batches of {self.batches.batch} leave one of a single row",
-                do="choose another size of batches",
-            )
+            got = f"a last batch of one row: {self.batches.n} rows in batches of {self.batches.batch}"
+            hint = f"use batch={self.batches.batch + 1}"
+            raise TrainingError("batch", expected="batches of at least two rows, for batch norm", got=got, hint=hint)
         self.batches.shuffle(0)
         self.masks.shuffle(0)
         count = min(2, self.batches.batch)
         x, _ = self.batches.rows(count)
-        self.stack.try_together(x, self.masks.draw(count))
+        self.stack.check_vmap(x, self.masks.draw(count))
         if self.training.compile:
             self.stack.compile()
 
     # ---------------------------------------------------------------------------------------- a step
     def loss(self, count: int) -> Tensor:
-        """The mean loss of each member (K,) over the rows that are pointed at."""
+        """The mean loss of each member (K,) over the selected rows."""
         x, y = self.batches.rows(count)
         with self._precision():
             outputs = self.stack(x, self.masks.draw(count), train=True)
@@ -140,16 +130,16 @@ class Loop:
 
     def _noise(self) -> Tensor:
         """Standard normal numbers for every parameter, each member's from its own stream."""
-        made, taken = torch.zeros_like(self.stack.flat), 0
+        noise, offset = torch.zeros_like(self.stack.flat), 0
         size = sum(parameter[0].numel() for parameter in self.stack.parameters.values())
         each = torch.stack([
-            torch.randn(size, generator=generator, device=made.device, dtype=made.dtype) for generator in self.noises
+            torch.randn(size, generator=generator, device=noise.device, dtype=noise.dtype) for generator in self.noises
         ])  # fmt: skip
-        for part, parameter in zip(self.stack.parts(made), self.stack.parameters.values(), strict=True):
+        for part, parameter in zip(self.stack.parts(noise), self.stack.parameters.values(), strict=True):
             count = parameter[0].numel()
-            part.view(len(self.runs), count).copy_(each[:, taken : taken + count])
-            taken += count
-        return made
+            part.view(len(self.runs), count).copy_(each[:, offset : offset + count])
+            offset += count
+        return noise
 
     def _precision(self) -> Any:
         enabled = self.training.precision == "bfloat16"
@@ -157,55 +147,59 @@ class Loop:
 
     # ------------------------------------------------------------------------------------- the epochs
     def run(self, progress: Progress | None = None, checkpoint: Path | None = None, what: str = "training") -> History:
-        """Train to the end, from a checkpoint where there is one."""
-        begun, done = time.monotonic(), 0
-        kept = None if checkpoint is None else Keeper(checkpoint, self)
-        if kept is not None:
-            done = kept.resume()
+        """Train to the end, from the checkpoint if it exists."""
+        start, done = time.monotonic(), 0
+        checkpoints = None if checkpoint is None else Checkpointer(checkpoint, self)
+        if checkpoints is not None:
+            done = checkpoints.resume()
         before = self.history.seconds
-        with reproducible(self.training.deterministic), on_device(self.stack.flat.device):
-            captured = Captured(self)
+        with deterministic_kernels(self.training.deterministic), device_context(self.stack.flat.device):
+            steps = GraphedSteps(self)
             for epoch in range(done, self.training.epochs):
                 if self.over:
                     break
                 if progress is not None:
                     progress(what, epoch, self.training.epochs)
-                self._epoch(epoch, captured)
-                self.history.seconds = before + time.monotonic() - begun
-                if kept is not None:
-                    kept.keep(epoch + 1, last=self.over or epoch + 1 == self.training.epochs)
-            self._finish()
+                self._epoch(epoch, steps)
+                self.history.seconds = before + time.monotonic() - start
+                if checkpoints is not None:
+                    checkpoints.write(epoch + 1, last=self.over or epoch + 1 == self.training.epochs)
+            if self.training.patience is not None:
+                self.stack.restore(self.best_state)
+                self.history.best = self.best.tolist()
+            elif len(self.runs[0].task.validation):
+                self.history.best = self.validate()
         if progress is not None:
             progress(what, self.training.epochs, self.training.epochs)
         return self.history
 
     @property
     def over(self) -> bool:
-        """Whether every network has had its patience."""
+        """Whether every network has stopped early."""
         return self.training.patience is not None and bool((self.since >= self.training.patience).all())
 
-    def _epoch(self, epoch: int, captured: Captured) -> None:
+    def _epoch(self, epoch: int, graphed: GraphedSteps) -> None:
         self.batches.shuffle(epoch)
         self.masks.shuffle(epoch)
         for run, generator in zip(self.runs, self.noises, strict=False):
-            generator.manual_seed(seed_of(run.seed, run.member, "noise", epoch))
+            generator.manual_seed(derive_seed(run.seed, run.member, "noise", epoch))
         noise = self.noise(epoch)
         steps, device = self.batches.steps, self.numbers.device
-        shares = [(epoch + step / steps) / self.training.epochs for step in range(steps)]
-        factors = [self.training.schedule.factor(share, self.training.epochs) for share in shares]
+        progress = [(epoch + step / steps) / self.training.epochs for step in range(steps)]
+        factors = [self.training.schedule.factor(t, self.training.epochs) for t in progress]
         table = [self.optimiser.numbers(epoch * steps + step, factors[step], noise) for step in range(steps)]
         numbers = torch.tensor(table, dtype=self.numbers.dtype).to(device)
         self.sums.zero_()
         for step in range(steps):
             self.batches.load(step)
             self.numbers.copy_(numbers[step])
-            captured.step(self.batches.size(step), noise > 0.0)
-        self._note(epoch)
-        for watcher in self.watchers:
-            watcher.after_epoch(self.stack, epoch)
+            graphed.step(self.batches.size(step), noise > 0.0)
+        self._record(epoch)
+        for callback in self.callbacks:
+            callback.after_epoch(self.stack, epoch)
 
-    def _note(self, epoch: int) -> None:
-        """Write down the losses of an epoch, and what follows from them."""
+    def _record(self, epoch: int) -> None:
+        """Record the losses of an epoch, and update divergence and early stopping."""
         losses = self.sums.tolist()
         self.history.losses.append(losses)
         stopped = [
@@ -214,63 +208,54 @@ class Loop:
         for k, loss in enumerate(losses):
             if not math.isfinite(loss) and not self.history.diverged[k] and not stopped[k]:
                 self.history.diverged[k] = True
-                if not self.tolerant:
-                    self._refuse(k, epoch, loss)
+                if self.tolerant:
+                    continue
+                run = self.runs[k]
+                raise TrainingError(
+                    f"training, seed {run.seed}, member {run.member}",
+                    expected="a finite loss",
+                    got=f"{loss} after epoch {epoch + 1} at a learning rate of {run.rate:g}",
+                    hint="lower the rate, clip gradients (clip=1.0), check the data for extreme values, or continue "
+                    "without this network (diverged='keep')",
+                )
         if self.training.patience is None:
             self.history.epochs = [epoch + 1] * len(self.runs)
             return
         self.history.validation.append(self.validate())
         now = torch.tensor(self.history.validation[-1], dtype=torch.float64)
-        going = self.since < self.training.patience
-        better = going & (now < self.best)
+        active = self.since < self.training.patience
+        better = active & (now < self.best)
         self.best = torch.where(better, now, self.best)
-        self.since = torch.where(going, torch.where(better, 0, self.since + 1), self.since)
-        self.history.epochs = [epoch + 1 if on else had for on, had in zip(going, self.history.epochs, strict=True)]
-        self.stack.keep(better.to(self.stack.flat.device), self.kept)
-
-    def _refuse(self, k: int, epoch: int, loss: float) -> None:
-        run = self.runs[k]
-        raise TrainingError(
-            f"training, seed {run.seed}, member {run.member}",
-            expected="a finite loss",
-            came=f"it is {loss} after epoch {epoch + 1}, at a learning rate of {run.rate:g}",
-            do="lower the rate, clip gradients (clip=1.0), look for odd values in the data, or go on without it "
-            "(diverged='keep')",
-        )
-
-    def _finish(self) -> None:
-        if self.training.patience is not None:
-            self.stack.restore(self.kept)
-            self.history.best = self.best.tolist()
-        elif len(self.runs[0].task.validation):
-            self.history.best = self.validate()
+        self.since = torch.where(active, torch.where(better, 0, self.since + 1), self.since)
+        self.history.epochs = [epoch + 1 if on else last for on, last in zip(active, self.history.epochs, strict=True)]
+        self.stack.keep(better.to(self.stack.flat.device), self.best_state)
 
     @torch.no_grad()
     def validate(self) -> list[float]:
-        """The mean loss of each member over its validation rows, nothing being dropped."""
+        """The mean loss of each member over its validation rows, without dropout."""
         rows = torch.stack([run.task.validation for run in self.runs]).to(self.batches.device)
         x = self.batches.raw
         total = torch.zeros(len(self.runs), device=rows.device, dtype=self.sums.dtype)
         for part in rows.split(VALIDATED_AT_ONCE, dim=1):
-            taken = self.runs[0].task.seen(x[part], self.sums.dtype)
+            inputs = self.runs[0].task.as_input(x[part], self.sums.dtype)
             with self._precision():
-                outputs = self.stack(taken)
+                outputs = self.stack(inputs)
             total += self.likelihood.nll(outputs, self.batches.y[part], Scale(*self.stack.scale)).sum(1)
         return (total / rows.shape[1]).tolist()
 
     # ------------------------------------------------------------------------------------ checkpoints
     def state(self) -> dict[str, Any]:
-        """Everything that going on needs; random numbers are functions of the epoch and need nothing."""
+        """The state of training; random streams are functions of the epoch and not stored."""
         tensors = {"flat": self.stack.flat, "best": self.best, "since": self.since}
-        tensors |= {f"kept/{name}": value for name, value in self.kept.items()}
+        tensors |= {f"kept/{name}": value for name, value in self.best_state.items()}
         tensors |= {f"buffer/{name}": value for name, value in self.stack.buffers.items()}
-        tensors |= {f"optimiser/{k}": value for k, value in enumerate(self.optimiser.kept)}
-        for k, watcher in enumerate(self.watchers):
-            tensors |= {f"watcher/{k}/{name}": value for name, value in watcher.state().items()}
+        tensors |= {f"optimiser/{k}": value for k, value in enumerate(self.optimiser.buffers)}
+        for k, callback in enumerate(self.callbacks):
+            tensors |= {f"watcher/{k}/{name}": value for name, value in callback.state().items()}
         return {"tensors": tensors, "history": vars(self.history)}
 
     def restore(self, tensors: dict[str, Tensor], history: Mapping[str, Any]) -> None:
-        """Take everything back; what does not fit raises an error."""
+        """Restore the state; raises an error if it does not fit."""
         self.history = History(**history)
         with torch.no_grad():
             self.stack.flat.copy_(tensors["flat"])
@@ -278,56 +263,53 @@ class Loop:
             self.since.copy_(tensors["since"])
             for name, value in self.stack.buffers.items():
                 value.copy_(tensors[f"buffer/{name}"])
-            for k, value in enumerate(self.optimiser.kept):
+            for k, value in enumerate(self.optimiser.buffers):
                 value.copy_(tensors[f"optimiser/{k}"])
         device = self.stack.flat.device
-        self.kept = {name[5:]: value.to(device) for name, value in tensors.items() if name.startswith("kept/")}
-        for k, watcher in enumerate(self.watchers):
+        self.best_state = {name[5:]: value.to(device) for name, value in tensors.items() if name.startswith("kept/")}
+        for k, callback in enumerate(self.callbacks):
             head = f"watcher/{k}/"
-            watcher.restore(
+            callback.restore(
                 {name[len(head) :]: value.to(device) for name, value in tensors.items() if name.startswith(head)}
             )
 
 
-class Keeper:
-    """Keeps checkpoints of a loop, and finds what is there of it."""
+class Checkpointer:
+    """Reads and writes checkpoints of a loop."""
 
-    def __init__(self, path: Path, loop: Loop) -> None:
+    def __init__(self, path: Path, loop: TrainingLoop) -> None:
         self.path, self.loop = path, loop
-        self.key = fingerprint(loop.stack, loop.runs, loop.training, loop.watchers, loop.method)
-        self.wrote = self.took = 0.0
+        self.key = fingerprint(loop.stack, loop.runs, loop.training, loop.callbacks, loop.method)
+        self.written_at = self.seconds = 0.0
 
     def resume(self) -> int:
-        """How many epochs are done already."""
+        """Restore the checkpoint; returns the number of epochs done."""
         if not self.path.exists():
             return 0
         done, tensors, history = read_checkpoint(self.path, self.key)
         try:
             self.loop.restore(tensors, history)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise refused(self.path, error) from error
+            raise invalid_checkpoint(self.path, error) from error
         return done
 
-    def keep(self, done: int, last: bool) -> None:
+    def write(self, done: int, last: bool) -> None:
         """Write a checkpoint, unless that would take more than a twentieth of the time."""
-        begun = time.monotonic()
-        if last or begun - self.wrote >= WORTH * self.took:
+        start = time.monotonic()
+        if last or start - self.written_at >= CHECKPOINT_RATIO * self.seconds:
             write_checkpoint(self.path, self.key, done, self.loop.state())
-            self.wrote = time.monotonic()
-            self.took = self.wrote - begun
+            self.written_at = time.monotonic()
+            self.seconds = self.written_at - start
 
 
 @contextmanager
-def explaining(networks: int, training: Training, device: torch.device) -> Iterator[None]:
-    """Memory that does not suffice is told with what can be done about it."""
+def explain_out_of_memory(networks: int, training: Training, device: torch.device) -> Iterator[None]:
+    """Convert out-of-memory errors to `TrainingError` with a hint."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if not short_of_memory(error):
+        if not is_out_of_memory(error):
             raise
-        raise TrainingError(
-            "memory",
-            expected=f"room for {networks} networks at a batch of {training.batch} on {device}",
-            came=plain(str(error), 120),
-            do="train fewer at a time (together=…), take smaller batches, or use precision='bfloat16'",
-        ) from error
+        expected = f"memory for {networks} networks with batches of {training.batch} rows on {device}"
+        hint = "train fewer at a time (together=1), use smaller batches, or precision='bfloat16'"
+        raise TrainingError("memory", expected=expected, got=plain(str(error), 120), hint=hint) from error

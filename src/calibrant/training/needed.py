@@ -1,4 +1,4 @@
-"""PyTorch is an extra: who needs it is told what to install."""
+"""The check that PyTorch, an optional dependency, is installed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from importlib.util import find_spec
 from calibrant.errors import MissingExtra
 
 
-def need_torch(subject: str = "training networks") -> None:
-    """Refuse, with what to install, where PyTorch or safetensors is not there."""
-    for module, called in (("torch", "PyTorch"), ("safetensors", "safetensors")):
+def require_torch(subject: str = "training networks") -> None:
+    """Raise `MissingExtra` if PyTorch or safetensors is not installed."""
+    for module, name in (("torch", "PyTorch"), ("safetensors", "safetensors")):
         if find_spec(module) is None:
-            raise MissingExtra(
-                subject, expected=called, came="it is not installed", do="pip install 'calibrant[torch]'"
-            )
+            hint = "run pip install 'calibrant[torch]'"
+            raise MissingExtra(subject, expected=name, got="no such module", hint=hint)

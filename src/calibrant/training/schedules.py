@@ -1,6 +1,6 @@
-"""How the learning rate goes: a factor of the initial rate at each moment of training.
+"""Learning-rate schedules: a factor of the initial rate as a function of training progress.
 
-t is the share of training that is done, from 0 to 1; epochs enter where a paper tells its schedule by them.
+t is the fraction of training that is done, from 0 to 1; schedules of papers in epochs use the number of epochs too.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from calibrant.errors import UsageError, show
+from calibrant.errors import UsageError, check_range, show
 
 ROUNDING = 1e-11
-"""Of an epoch, or of a cycle: what is that close to its beginning has begun."""
+"""Tolerance, in epochs or cycles, for the beginning of an epoch or cycle."""
 
 
 class Schedule(ABC):
@@ -23,15 +23,15 @@ class Schedule(ABC):
 
     @abstractmethod
     def factor(self, t: float, epochs: int) -> float:
-        """The factor when the share t of so many epochs is done."""
+        """The factor after the fraction t of `epochs` epochs."""
 
     @property
     def base(self) -> Schedule:
-        """The schedule itself; of one that goes on from another, that other."""
+        """The schedule itself, or the one that it continues."""
         return self
 
     def settings(self) -> dict[str, Any]:
-        """What a file says of it."""
+        """The settings as JSON values."""
         return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
 
 
@@ -48,7 +48,7 @@ class Constant(Schedule):
 
 @dataclass(frozen=True)
 class Steps(Schedule):
-    """`factors[i]` from epoch `epochs[i]` on, told for a training of `of` epochs (0: as many as there are).
+    """`factors[i]` from epoch `epochs[i]` on, for a training of `of` epochs (0: the actual number).
 
     Ovadia et al. (2019, appendix A.2) for CIFAR-10: Steps((80, 120, 160, 180), (0.1, 0.01, 0.001, 0.0005), 200).
     """
@@ -64,9 +64,9 @@ class Steps(Schedule):
         if len(self.epochs) != len(self.factors) or sorted(self.epochs) != list(self.epochs):
             raise UsageError(
                 "schedule steps",
-                expected="as many factors as epochs, which rise",
-                came=f"epochs {self.epochs} and factors {self.factors}",
-                do="give a factor for each epoch",
+                expected="increasing epochs and one factor per epoch",
+                got=f"epochs {self.epochs} and factors {self.factors}",
+                hint="write Steps((80, 120), (0.1, 0.01))",
             )
 
     def factor(self, t: float, epochs: int) -> float:
@@ -78,16 +78,13 @@ class Steps(Schedule):
 
 @dataclass(frozen=True)
 class Halving(Schedule):
-    """Half of the rate after every so many epochs (Gopal 2021, appendix F: 100)."""
+    """Halve the rate every `every` epochs (Gopal 2021, appendix F: 100)."""
 
     every: int = 100
     name: ClassVar[str] = "halving"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.every, int) and self.every >= 1):
-            raise UsageError(
-                "schedule halving", expected="epochs from 1", came=f"got {show(self.every)}", do="100 is Gopal's"
-            )
+        check_range("schedule halving: every", self.every, 1, integer=True, hint="use Halving(100)")
 
     def factor(self, t: float, epochs: int) -> float:
         """2 to the −(epochs done / every), rounded down."""
@@ -96,7 +93,7 @@ class Halving(Schedule):
 
 @dataclass(frozen=True)
 class LinearDecay(Schedule):
-    """The full rate until `hold`, then straight down to `least` at `end` (Ashukha et al. 2020, eq. 6)."""
+    """The full rate until `hold`, then linear decay to the factor `least` at `end` (Ashukha et al. 2020, eq. 6)."""
 
     hold: float = 0.5
     end: float = 0.9
@@ -108,8 +105,8 @@ class LinearDecay(Schedule):
             raise UsageError(
                 "schedule linear",
                 expected="0 ≤ hold < end ≤ 1, and a least factor from 0 to 1",
-                came=f"hold {show(self.hold)}, end {show(self.end)}, least {show(self.least)}",
-                do="LinearDecay(0.5, 0.9, 0.01), for example",
+                got=f"hold {show(self.hold)}, end {show(self.end)}, least {show(self.least)}",
+                hint="write LinearDecay(0.5, 0.9, 0.01)",
             )
 
     def factor(self, t: float, epochs: int) -> float:
@@ -120,9 +117,9 @@ class LinearDecay(Schedule):
 
 @dataclass(frozen=True)
 class Cosine(Schedule):
-    """Half a cosine down to zero in each of `cycles`, after a straight rise over the share `warm_up` of the first.
+    """Cosine decay to zero in each of `cycles`, after a linear warm-up over the fraction `warm_up` of the first.
 
-    With several cycles it is that of snapshot ensembles (Huang et al. 2017) and of cyclical SGLD:
+    With several cycles it is the schedule of snapshot ensembles (Huang et al. 2017) and of cyclical SGLD:
     ½(cos(π·mod(t, 1/cycles)·cycles) + 1).
     """
 
@@ -132,12 +129,9 @@ class Cosine(Schedule):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.cycles, int) and self.cycles >= 1 and 0.0 <= self.warm_up < 1.0):
-            raise UsageError(
-                "schedule cosine",
-                expected="a cycle or more, and a warm_up from 0 to below 1",
-                came=f"cycles {show(self.cycles)}, warm_up {show(self.warm_up)}",
-                do="Cosine(cycles=1, warm_up=0.1), for example",
-            )
+            got = f"cycles {show(self.cycles)}, warm_up {show(self.warm_up)}"
+            hint = "write Cosine(cycles=1, warm_up=0.1)"
+            raise UsageError("schedule cosine", expected="cycles ≥ 1 and 0 ≤ warm_up < 1", got=got, hint=hint)
 
     def factor(self, t: float, epochs: int) -> float:
         """½(1 + cos π s), s the share of the cycle."""
@@ -152,7 +146,7 @@ class Cosine(Schedule):
 
 @dataclass(frozen=True)
 class WarmSteps(Schedule):
-    """A straight rise over `rise` epochs, then a tenth at each of `falls` (Ovadia et al. 2019, appendix A.3)."""
+    """Linear warm-up over `rise` epochs, then a factor of 0.1 at each of `falls` (Ovadia et al. 2019, appendix A.3)."""
 
     rise: int = 5
     falls: tuple[int, ...] = (30, 60, 80)
@@ -168,11 +162,11 @@ class WarmSteps(Schedule):
 
 
 @dataclass(frozen=True)
-class ThenSaw(Schedule):
-    """Another schedule until epoch `start`, then a saw of `cycle` epochs from `high` to `low` (Garipov et al. 2018).
+class ThenTriangular(Schedule):
+    """Another schedule until epoch `start`, then triangular cycles between `high` and `low` (Garipov et al. 2018).
 
-    The rate falls in the first half of a cycle and rises in the second; networks are kept where it is lowest. With
-    cycle = 0 the rate stays at `high`, as SWAG has it (Maddox et al. 2019).
+    The rate falls in the first half of a cycle of `cycle` epochs and rises in the second; snapshots are taken where it
+    is lowest. With cycle = 0 the rate stays at `high`, as in SWAG (Maddox et al. 2019).
     """
 
     before: Schedule
@@ -183,7 +177,7 @@ class ThenSaw(Schedule):
     name: ClassVar[str] = "then_saw"
 
     def factor(self, t: float, epochs: int) -> float:
-        """As `before` had it for so many epochs; then 1 − 2|s − ½| of the way from high to low."""
+        """The factor of `before` until `start`; then 1 − 2|s − ½| of the way from high to low."""
         now = t * epochs
         if now < self.start - ROUNDING:
             return self.before.factor(now / self.start, self.start)
@@ -195,9 +189,9 @@ class ThenSaw(Schedule):
 
     @property
     def base(self) -> Schedule:
-        """What came before the saw."""
+        """The schedule before the cycles."""
         return self.before
 
     def settings(self) -> dict[str, Any]:
-        """With those of the schedule before it."""
+        """The settings, with those of `before`."""
         return {**super().settings(), "before": self.before.settings()}

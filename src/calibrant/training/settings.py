@@ -1,4 +1,4 @@
-"""How networks are trained: everything that a paper's table of hyper-parameters says."""
+"""Training settings: the hyper-parameters of a paper's table."""
 
 from __future__ import annotations
 
@@ -10,31 +10,60 @@ from typing import Any
 
 import torch
 
-from calibrant.errors import TrainingError, UsageError, did_you_mean, show
+from calibrant.errors import TrainingError, UsageError, check_choice, check_range, show
 from calibrant.training.schedules import Cosine, Schedule
 
 
-def counted(name: str, value: Any, least: int = 1) -> int:
-    """A whole number of at least `least`, of Python or NumPy; refuse anything else."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise UsageError(name, expected=f"a whole number from {least}", came=f"got {show(value)}", do="give one")
-    return int(value)
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """An integer of at least `least`, from Python or NumPy; `UsageError` for anything else."""
+    hint = f"use {name.rpartition(' ')[2]}={max(least, 1)}"
+    if not isinstance(value, Integral):
+        raise UsageError(name, expected=f"an integer of at least {least}", got=show(value), hint=hint)
+    return check_range(name, value, least, integer=True, hint=hint)
 
 
 OPTIMISERS = ("sgd", "adam")
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
-"""What parameters are kept in; bfloat16 means that products are computed in 16 bits and summed in 32."""
+"""The dtype of parameters; bfloat16 computes products in 16 bits and sums in 32."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """Epochs, batches, optimiser and learning rate.
+    """Epochs, batch size, optimiser and learning rate.
 
-    rate: the initial learning rate; schedule: how it goes on. decay: the weight of ½|θ|² in the loss (L2, also with
-    Adam). clip: the largest norm of a network's gradient. patience: epochs without a better validation loss after which
-    a network stops, its best state being kept. capture: replay a captured graph of kernels (CUDA), which takes the
-    waiting between them away; None: where there is a GPU. compile: let PyTorch compile networks that are trained
-    together, which takes half a minute. deterministic: on a GPU only kernels that give the same bits each time.
+    Parameters
+    ----------
+    epochs, batch : int
+        The number of epochs, and the rows of a batch.
+    optimiser : {"sgd", "adam"}
+        The optimiser.
+    rate : float
+        The initial learning rate.
+    momentum : float
+        Momentum of SGD.
+    nesterov : bool
+        Nesterov momentum.
+    decay : float
+        Weight decay: the factor of ½|θ|² in the loss (L2, also with Adam).
+    schedule : Schedule
+        The learning-rate schedule.
+    clip : float, optional
+        The maximum norm of a network's gradient.
+    patience : int, optional
+        Stop a network after this many epochs without a better validation loss, and restore its best state.
+    precision : {"float32", "float64", "bfloat16"}
+        The dtype of parameters; bfloat16 computes products in 16 bits and sums in 32.
+    capture : bool, optional
+        Replay steps as a CUDA graph; by default on a GPU.
+    compile : bool
+        Compile networks that are trained together with `torch.compile`, which takes half a minute.
+    deterministic : bool
+        On a GPU, use only deterministic kernels.
+
+    Examples
+    --------
+    >>> from calibrant.methods import Training
+    >>> training = Training(epochs=30, optimiser="adam", rate=1e-3, decay=0.0)
     """
 
     epochs: int = 100
@@ -55,53 +84,46 @@ class Training:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "patience"):
             if getattr(self, name) is not None or name != "patience":
-                object.__setattr__(self, name, counted(name, getattr(self, name)))
+                object.__setattr__(self, name, check_count(name, getattr(self, name)))
         for name in ("rate", "decay", "momentum"):
             value = getattr(self, name)
-            if not (isinstance(value, int | float) and 0.0 <= value < float("inf")):
-                raise UsageError(name, expected="a number from 0", came=f"got {show(value)}", do="give one")
-        if not (self.clip is None or (isinstance(self.clip, int | float) and self.clip > 0.0)):
-            raise UsageError("clip", expected="a norm above 0", came=f"got {show(self.clip)}", do="1.0 is usual")
+            check_range(name, value, 0, hint=f"use {name}={type(self).__dataclass_fields__[name].default}")
+        if self.clip is not None:
+            check_range("clip", self.clip, 0, inclusive="neither", hint="use clip=1.0")
         if not isinstance(self.schedule, Schedule):
-            raise UsageError(
-                "schedule", expected="a schedule", came=f"got {show(self.schedule)}", do="Cosine(), for example"
-            )
-        for name, known in (("optimiser", OPTIMISERS), ("precision", tuple(PRECISIONS))):
-            value = getattr(self, name)
-            if value not in known:
-                raise UsageError(
-                    name, expected="a known one", came=f"got {show(value)}", do=did_you_mean(str(value), known)
-                )
+            raise UsageError("schedule", expected="a Schedule", got=show(self.schedule), hint="use schedule=Cosine()")
+        check_choice("optimiser", self.optimiser, OPTIMISERS)
+        check_choice("precision", self.precision, PRECISIONS)
 
     @property
     def dtype(self) -> torch.dtype:
-        """What parameters are kept in."""
+        """The dtype of parameters."""
         return PRECISIONS[self.precision]
 
     def settings(self) -> dict[str, Any]:
-        """What a file says of it."""
+        """The settings as JSON values."""
         return {**asdict(replace(self, schedule=Cosine())), "schedule": self.schedule.settings()}
 
 
 @contextmanager
-def reproducible(wanted: bool = True) -> Iterator[None]:
-    """Convolutions by kernels that give the same bits each time, and by no search that could choose others."""
+def deterministic_kernels(enabled: bool = True) -> Iterator[None]:
+    """Use deterministic convolution kernels, without benchmarking alternatives."""
     with torch.backends.cudnn.flags(
         enabled=torch.backends.cudnn.enabled,
         benchmark=False,
-        deterministic=wanted,
+        deterministic=enabled,
         allow_tf32=torch.backends.cudnn.allow_tf32,
     ):
         yield
 
 
-def on_device(device: torch.device) -> AbstractContextManager[Any]:
-    """A GPU as the one that streams and graphs belong to."""
+def device_context(device: torch.device) -> AbstractContextManager[Any]:
+    """Make a GPU the current device, for streams and graphs."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
-def device_of(name: str | torch.device = "auto") -> torch.device:
-    """A device by name; "auto" is a GPU where there is one, else the processor."""
+def resolve_device(name: str | torch.device = "auto") -> torch.device:
+    """A device by name; "auto" is a GPU if there is one, else the CPU."""
     if isinstance(name, torch.device):
         name = str(name)
     if name == "auto":
@@ -110,10 +132,6 @@ def device_of(name: str | torch.device = "auto") -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
-        raise TrainingError(
-            "device",
-            expected="a device that is there",
-            came=f"{show(name)} is not, or PyTorch was built without it",
-            do="use device='cpu', or 'auto' for what there is",
-        ) from error
+        got, hint = f"{show(name)}, which PyTorch cannot use here", "use device='cpu' or device='auto'"
+        raise TrainingError("device", expected="an available device", got=got, hint=hint) from error
     return torch.device("cuda", torch.cuda.current_device()) if name == "cuda" else device

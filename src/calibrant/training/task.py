@@ -1,7 +1,7 @@
-"""What is to be learnt: rows x and y, which of them are for training and which for validation, and their likelihood.
+"""Tasks: rows x and y, the training and validation rows, and the likelihood.
 
-All rows lie in one tensor, also on the device; training and validation rows are numbers of rows, so that twenty splits
-of one data set share it. Images are (N, C, H, W), bytes or floats, raw: networks standardise by the training rows.
+All rows are in one tensor, also on the device; training and validation rows are indices, so that twenty splits of one
+data set share it. Images are (N, C, H, W), raw bytes or floats: networks standardise them by the training rows.
 """
 
 from __future__ import annotations
@@ -14,19 +14,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calibrant.errors import InputError, LabelsError, ShapeError, UsageError, ValuesError, show
-from calibrant.training.augmenting import Augmentation
+from calibrant.errors import InputError, LabelsError, ShapeError, UsageError, ValuesError, check_range, show
+from calibrant.training.augmentation import Augmentation
 from calibrant.training.likelihoods import Categorical, Gaussian, Likelihood
 from calibrant.training.seeds import stream
 
 NONE = torch.zeros(0, dtype=torch.long)
 SCALED_AT_ONCE = 1 << 24
-"""Numbers of x that are widened at a time when their mean and spread are computed."""
+"""Elements of x converted to float64 at a time when means and standard deviations are computed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Task:
-    """Rows and what they are for."""
+    """Data and likelihood of a training task; use `classification` or `regression` to make one.
+
+    Examples
+    --------
+    >>> from calibrant.methods import Task
+    >>> Task.classification([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], classes=2, name="toy").split(0.25)
+    Task('toy', Categorical(classes=2), 3 training rows of shape (1,), 1 validation rows)
+    """
 
     x: Tensor
     y: Tensor
@@ -39,38 +46,62 @@ class Task:
 
     # ------------------------------------------------------------------------------- constructors
     @classmethod
-    def classification(cls, x: Any, y: Any, *, classes: int, **known: Any) -> Task:
-        """Rows of C classes, y (N,) whole numbers from 0. See `build` for the other arguments."""
+    def classification(cls, x: Any, y: Any, *, classes: int, **kwargs: Any) -> Task:
+        """A classification task.
+
+        Parameters
+        ----------
+        x : array_like of shape (N, …)
+            Tables (N, d) or images (N, C, H, W).
+        y : array_like of shape (N,)
+            Class indices from 0.
+        classes : int
+            The number of classes.
+        **kwargs
+            As in `build`.
+
+        Returns
+        -------
+        Task
+        """
         labels = as_tensor(y, "y")
         if labels.is_floating_point() or labels.dim() != 1:
-            raise LabelsError(
-                "y",
-                expected="whole numbers (N,)",
-                came=f"{labels.dtype} {tuple(labels.shape)}",
-                do="give class numbers",
-            )
+            got = f"{str(labels.dtype).removeprefix('torch.')} of shape {tuple(labels.shape)}"
+            raise LabelsError("y", expected="integers of shape (N,)", got=got, hint="pass class indices from 0")
         likelihood = Categorical(classes)
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
-            raise LabelsError(
-                "y",
-                expected=f"class numbers from 0 to {classes - 1}",
-                came=f"they go from {int(labels.min())} to {int(labels.max())}",
-                do="number classes from 0, or say how many there are",
-            )
-        return cls.build(x, labels.long(), likelihood, **known)
+            got, hint = f"{int(labels.min())} to {int(labels.max())}", "count classes from 0, or raise classes=…"
+            raise LabelsError("y", expected=f"class indices from 0 to {classes - 1}", got=got, hint=hint)
+        return cls.build(x, labels.long(), likelihood, **kwargs)
 
     @classmethod
-    def regression(cls, x: Any, y: Any, *, likelihood: Likelihood | None = None, **known: Any) -> Task:
-        """Rows with a number y (N,) each; a Gaussian of x unless another likelihood is given."""
+    def regression(cls, x: Any, y: Any, *, likelihood: Likelihood | None = None, **kwargs: Any) -> Task:
+        """A regression task.
+
+        Parameters
+        ----------
+        x : array_like of shape (N, …)
+            Tables (N, d) or images (N, C, H, W).
+        y : array_like of shape (N,)
+            Outcomes.
+        likelihood : Likelihood, optional
+            By default `Gaussian()`: mean and standard deviation depend on x.
+        **kwargs
+            As in `build`.
+
+        Returns
+        -------
+        Task
+        """
         numbers = as_tensor(y, "y")
         if numbers.dim() != 1:
-            raise ShapeError("y", expected="shape (N,)", came=f"{tuple(numbers.shape)}", do="give one number a row")
+            got = f"shape {tuple(numbers.shape)}"
+            raise ShapeError("y", expected="shape (N,)", got=got, hint="pass one number per row")
         if not bool(torch.isfinite(numbers).all()):
-            raise ValuesError(
-                "y", expected="finite numbers", came="some are not", do="drop the rows without an outcome"
-            )
+            hint = "drop the rows without an outcome"
+            raise ValuesError("y", expected="finite numbers", got="NaN or infinity", hint=hint)
         chosen = Gaussian() if likelihood is None else likelihood
-        return cls.build(x, numbers if numbers.is_floating_point() else numbers.float(), chosen, **known)
+        return cls.build(x, numbers if numbers.is_floating_point() else numbers.float(), chosen, **kwargs)
 
     @classmethod
     def build(
@@ -85,53 +116,53 @@ class Task:
         standardise: bool = True,
         name: str = "task",
     ) -> Task:
-        """x (N, …): rows first. train, validation: numbers of rows; without them all rows are for training.
+        """A task of any likelihood.
 
-        augment: how training rows are varied. standardise: by mean and spread of the training rows, for each channel of
-        images and each column of tables; switch it off for token numbers.
+        Parameters
+        ----------
+        x : array_like of shape (N, …)
+            Rows first.
+        y : Tensor of shape (N,)
+            Labels or outcomes.
+        likelihood : Likelihood
+            The distribution of y.
+        train, validation : array_like of int or bool, optional
+            Row indices or masks; by default all rows that are not for validation are for training.
+        augment : Augmentation, optional
+            Random variations of training images.
+        standardise : bool
+            Standardise x by mean and standard deviation of the training rows, per channel of images and per column of
+            tables. Use False for token indices.
+        name : str
+            The name in results.
+
+        Returns
+        -------
+        Task
         """
         if not isinstance(likelihood, Likelihood):
-            raise UsageError(
-                "likelihood", expected="a likelihood", came=f"got {show(likelihood)}", do="Gaussian(), with brackets"
-            )
+            hint = "use Gaussian(), an instance"
+            raise UsageError("likelihood", expected="a likelihood", got=show(likelihood), hint=hint)
         rows = as_tensor(x, "x")
         if rows.dim() < 2 or not len(rows):
-            raise ShapeError(
-                "x",
-                expected="shape (N, …) with at least one row",
-                came=f"{tuple(rows.shape)}",
-                do="put rows first; x[:, None] of one column",
-            )
+            got, hint = f"shape {tuple(rows.shape)}", "put rows first; use x[:, None] for a single column"
+            raise ShapeError("x", expected="shape (N, …) with at least one row", got=got, hint=hint)
         if len(rows) != len(y):
-            raise ShapeError(
-                "x", expected=f"{len(y)} rows, as y has", came=f"{len(rows)}", do="give both the same rows"
-            )
+            hint = "pass the same rows in x and y"
+            raise ShapeError("x", expected=f"{len(y)} rows, as in y", got=f"{len(rows)}", hint=hint)
         if rows.is_floating_point() and not bool(torch.isfinite(rows).all()):
-            raise ValuesError("x", expected="finite numbers", came="some are not", do="fill in or drop what is missing")
-        made = cls(rows, y, likelihood, NONE, NONE, augment, standardise, name)
-        return made._parted(train, validation)
-
-    def _parted(self, train: Any, validation: Any) -> Task:
-        """With rows for training and for validation, which have none in common."""
-        n = len(self.x)
-        held = NONE if validation is None else _rows(validation, n, "validation")
-        kept = _others(held, n) if train is None else _rows(train, n, "train")
-        if not len(kept):
-            raise InputError("train", expected="rows to train on", came="none are left", do="hold back fewer rows")
-        if len(np.intersect1d(kept.numpy(), held.numpy())):
-            raise InputError(
-                "validation", expected="rows that are not trained on", came="some rows are in both", do="split them"
-            )
-        return replace(self, train=kept, validation=held)
+            hint = "impute or drop missing values"
+            raise ValuesError("x", expected="finite numbers", got="NaN or infinity", hint=hint)
+        return cls(rows, y, likelihood, NONE, NONE, augment, standardise, name).with_rows(train, validation)
 
     def __repr__(self) -> str:
-        parts = f"{self.n} rows of {self.shape} to train on, {len(self.validation)} to validate by"
+        parts = f"{self.n} training rows of shape {self.shape}, {len(self.validation)} validation rows"
         return f"Task({self.name!r}, {self.likelihood}, {parts})"
 
     # ------------------------------------------------------------------------------------- parts
     @property
     def n(self) -> int:
-        """Rows to train on."""
+        """The number of training rows."""
         return len(self.train)
 
     @property
@@ -141,47 +172,56 @@ class Task:
 
     def to(self, device: torch.device) -> Task:
         """The task with its rows on a device."""
-        there = self.x.device == device and self.y.device == device
-        return self if there else replace(self, x=self.x.to(device), y=self.y.to(device))
+        on_device = self.x.device == device and self.y.device == device
+        return self if on_device else replace(self, x=self.x.to(device), y=self.y.to(device))
 
     def with_rows(self, train: Any, validation: Any = None) -> Task:
-        """The same data with other rows to train on and to validate by."""
-        return self._parted(train, validation)
+        """The same data with other training and validation rows, given as indices or masks."""
+        n = len(self.x)
+        validation_rows = NONE if validation is None else _rows(validation, n, "validation")
+        others = torch.ones(n, dtype=torch.bool)
+        others[validation_rows] = False
+        train_rows = others.nonzero()[:, 0] if train is None else _rows(train, n, "train")
+        if not len(train_rows):
+            hint = "use fewer rows for validation"
+            raise InputError("train", expected="at least one training row", got="none", hint=hint)
+        if len(np.intersect1d(train_rows.numpy(), validation_rows.numpy())):
+            hint = "use task.split(0.1) for a random split"
+            raise InputError("validation", expected="rows that are not in train", got="rows in both", hint=hint)
+        return replace(self, train=train_rows, validation=validation_rows)
 
     def split(self, share: float, seed: int = 0) -> Task:
-        """Hold back a share of the training rows, at random, for validation."""
+        """Move a random share of the training rows to the validation rows."""
         if len(self.validation):
-            raise UsageError(
-                "split", expected="a task of which nothing is held back", came="it has validation rows", do="split once"
-            )
-        if not (isinstance(share, int | float) and 0.0 < share < 1.0):
-            raise UsageError("share", expected="a number between 0 and 1", came=f"got {share}", do="0.1 is usual")
+            got, hint = f"{len(self.validation)} of them", "split once, or use with_rows(train, validation)"
+            raise UsageError("split", expected="a task without validation rows", got=got, hint=hint)
+        check_range("share", share, 0, 1, inclusive="neither", hint="use task.split(0.1)")
         order = self.train[torch.randperm(self.n, generator=stream(seed, "split"))]
         count = min(max(round(share * self.n), 1), self.n - 1)
         return replace(self, validation=order[:count].sort().values, train=order[count:].sort().values)
 
-    def scales(self, dtype: torch.dtype) -> dict[str, Tensor]:
-        """Means and standard deviations of the training rows; what does not vary is left as it is."""
+    def standardisation(self, dtype: torch.dtype) -> dict[str, Tensor]:
+        """Means and standard deviations of the training rows; constant columns have a standard deviation of 1."""
         zero, one = torch.zeros((), dtype=dtype), torch.ones((), dtype=dtype)
-        found = {"x_mean": zero, "x_std": one, "y_mean": zero.double(), "y_std": one}
+        scales = {"x_mean": zero, "x_std": one, "y_mean": zero.double(), "y_std": one}
         if self.standardises:
-            wide = torch.float64 if self.x.dtype == torch.float64 else dtype  # far from zero, digits count
+            wide = torch.float64 if self.x.dtype == torch.float64 else dtype  # keeps precision far from zero
             mean, std = _moments(self.x, self.train)
-            found |= {"x_mean": mean.to(wide), "x_std": std.to(wide)}
+            scales |= {"x_mean": mean.to(wide), "x_std": std.to(wide)}
         if self.likelihood.standardises:
             mean, std = _moments(self.y[:, None], self.train)
-            found |= {"y_mean": mean[0], "y_std": std[0].to(dtype)}  # the mean in double: digits count far from zero
-        return found
+            scales |= {"y_mean": mean[0], "y_std": std[0].to(dtype)}  # the mean in double keeps precision
+        return scales
 
-    def seen(self, x: Tensor, dtype: torch.dtype) -> Tensor:
-        """Rows as networks of that precision take them: raw where they standardise, else in their own numbers."""
+    def as_input(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """Rows as the input of networks of that dtype: raw if the networks standardise them, else converted."""
         return x if self.standardises or not x.is_floating_point() else x.to(dtype)
 
 
 def _moments(x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of rows, for each channel of images (C, 1, 1) and each column of tables (d,).
+    """Mean and standard deviation of rows, per channel of images (C, 1, 1) and per column of tables (d,).
 
-    In double precision, about the mean, block by block; of what does not vary the second is 1.
+    Computed in float64 about the mean, block by block; the standard deviation of a constant is 1.
     """
     axes = (0,) if x.dim() == 2 else (0, *range(2, x.dim()))
     blocks = rows.to(x.device).split(max(1, SCALED_AT_ONCE // max(1, x[0].numel())))
@@ -195,15 +235,17 @@ def _moments(x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def as_tensor(value: Any, what: str) -> Tensor:
-    """A tensor of an array-like, without a copy where that can be."""
+    """Convert an array-like to a tensor, without a copy if possible."""
     if isinstance(value, Tensor) and not value.is_complex():
         return value.detach()
     try:
         array = np.asarray(value)
-    except (ValueError, TypeError):  # rows of several lengths, or no rows at all
+    except (ValueError, TypeError):  # rows of different lengths, or not an array
         array = np.array(None)
     if array.dtype.kind not in "fiub":
-        raise ValuesError(what, expected="numbers", came=f"the type {array.dtype}", do="encode text and objects first")
+        raise ValuesError(
+            what, expected="numbers", got=f"dtype {array.dtype}", hint="encode text and objects as numbers"
+        )
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = array.astype(np.int64)
     array = np.ascontiguousarray(array)
@@ -211,7 +253,7 @@ def as_tensor(value: Any, what: str) -> Tensor:
 
 
 def _rows(value: Any, n: int, what: str) -> Tensor:
-    """Numbers of rows, from numbers or from a mask."""
+    """Row indices, from indices or a mask."""
     try:
         array = np.asarray(value.cpu() if isinstance(value, Tensor) else value)
     except ValueError:  # (x, y) of another set, perhaps
@@ -219,36 +261,44 @@ def _rows(value: Any, n: int, what: str) -> Tensor:
     if array.dtype == bool and array.shape == (n,):
         array = np.flatnonzero(array)
     if array.ndim != 1 or array.dtype.kind not in "iu" or (array.size and not 0 <= array.min() <= array.max() < n):
-        raise UsageError(
-            what, expected=f"numbers of rows from 0 to {n - 1}, or a mask (N,)", came=f"got {show(array)}",
-            do="put all rows into x and y, and count from 0",
-        )  # fmt: skip
+        hint = "put all rows into x and y, and pass indices from 0"
+        raise UsageError(what, expected=f"row indices from 0 to {n - 1}, or a mask (N,)", got=show(array), hint=hint)
     if len(np.unique(array)) != array.size:
-        raise UsageError(what, expected="each row once", came="some rows come twice", do="drop the copies")
+        raise UsageError(what, expected="distinct rows", got="duplicates", hint="use numpy.unique(rows)")
     return torch.from_numpy(array.astype(np.int64))
 
 
-def _others(held: Tensor, n: int) -> Tensor:
-    left = torch.ones(n, dtype=torch.bool)
-    left[held] = False
-    return left.nonzero()[:, 0]
-
-
 def same_data(tasks: Sequence[Task]) -> bool:
-    """Whether tasks differ in their rows at most, so that one computation can serve them."""
+    """Whether tasks differ at most in their training and validation rows, so that one computation can train them."""
     first = tasks[0]
     return all(
         task.n == first.n
         and len(task.validation) == len(first.validation)
         and (task.likelihood, task.augment, task.standardises) == (first.likelihood, first.augment, first.standardises)
-        and _same(task.x, first.x)
-        and _same(task.y, first.y)
+        and _equal(task.x, first.x)
+        and _equal(task.y, first.y)
         for task in tasks[1:]
     )
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors are one, or equal."""
-    alike = one.shape == other.shape and one.dtype == other.dtype and one.device == other.device
-    one_place = one.data_ptr() == other.data_ptr() and one.stride() == other.stride()
-    return alike and (one_place or torch.equal(one, other))
+def _equal(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are identical or equal."""
+    comparable = one.shape == other.shape and one.dtype == other.dtype and one.device == other.device
+    identical = one.data_ptr() == other.data_ptr() and one.stride() == other.stride()
+    return comparable and (identical or torch.equal(one, other))
+
+
+@dataclass(frozen=True)
+class Run:
+    """The training of one network: its random streams (seed, member), its rows and its own hyper-parameters."""
+
+    seed: int
+    member: int
+    task: Task
+    rate: float
+    decay: float
+    dropout: float = 0.0
+
+    def facts(self) -> dict[str, Any]:
+        """The values that distinguish it from other runs, for checkpoints."""
+        return {name: getattr(self, name) for name in ("seed", "member", "rate", "decay", "dropout")}

@@ -6,6 +6,6 @@ print(result)
 """
 
 from calibrant.bench.gopal.plan import Plan
-from calibrant.bench.gopal.running import table1, train
+from calibrant.bench.gopal.runner import table1, train
 
 __all__ = ["Plan", "table1", "train"]

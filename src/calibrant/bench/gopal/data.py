@@ -1,7 +1,7 @@
 """The simulated data: x ~ N(0, 1), y ~ N((x − 1)², ½), without the rows whose x lies in [−1.5, 0].
 
-½ is the variance. Test rows in distribution come by the same process as training rows, with the removal; rows out of
-distribution are those whose x lies in the removed region. All of them are functions of the seed.
+½ is the variance. In-distribution test rows are drawn like training rows, without the removed region;
+out-of-distribution rows are drawn from it. All data are functions of the seed.
 
 Reference: Gopal (2021), section 4.1 and appendix F.
 """
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 LOW, HIGH = -1.5, 0.0
-"""The region that training never sees."""
+"""The region without training rows."""
 VARIANCE = 0.5
 TRAIN, IN, OUT = "train", "in", "out"
 PURPOSES = (TRAIN, IN, OUT)
 ALONG = "along"
-"""What predictions along the grid are called: they are there to be drawn."""
+"""The name of the predictions along the grid, which figures show."""
 GRID = np.linspace(-3.0, 3.0, 301)
-"""Where functions are drawn."""
+"""The x of functions in figures."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ def truth(x: np.ndarray) -> np.ndarray:
 
 
 def removed(x: np.ndarray) -> np.ndarray:
-    """Whether x lies in the region that training never sees."""
+    """Whether x lies in the region without training rows."""
     return (x >= LOW) & (x <= HIGH)
 
 
 def draw(seed: int, purpose: str, n: int) -> Rows:
-    """n rows to train on ("train"), to check on ("in"), or of the removed region ("out")."""
+    """n rows for training ("train"), in-distribution checks ("in"), or out-of-distribution checks ("out")."""
     rng = np.random.default_rng([seed, PURPOSES.index(purpose)])
     x = np.empty(0)
     while len(x) < n:

@@ -3,7 +3,8 @@
 import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
-from calibrant.kernels.loops.extras import (
+from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, float_of_ordered, like, ordered_bits
+from calibrant.kernels.loops.optional_columns import (
     BELOW_EDGE,
     COUNT,
     FIXED,
@@ -16,7 +17,6 @@ from calibrant.kernels.loops.extras import (
     first_mark,
     mark,
 )
-from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, float_of_ordered, like, ordered_bits
 from calibrant.kernels.loops.softmax import finish, first_at, put, row_top
 
 i4 = np.int32
@@ -144,17 +144,6 @@ def _scatter(where, high, weights, count, moved):
 
 
 @kernel()
-def _scatter_labels(labels, at_label, weights, first, last, moved):
-    """Count the labels of rows first … last in the bins of their probabilities."""
-    for i in range(first, last):
-        weight = (weights[i] if weights.size else 1.0) * FIXED
-        k, p, b = labels[i], at_label[i - first], bin_of(at_label[i - first], moved.shape[1])
-        moved[k, b, Y_HERE] += np.int64(np.rint(weight))
-        if moved.shape[2] > P_Y_HERE:
-            moved[k, b, P_Y_HERE] += np.int64(np.rint(np.float64(p) * weight))
-
-
-@kernel()
 def _fill(table, moved, totals, squares, unit, unit_squares, total):
     """Write the table: to the first bin goes what remains of the rows, and the sums below its edge."""
     full = len(table) == LAYERS
@@ -171,19 +160,6 @@ def _fill(table, moved, totals, squares, unit, unit_squares, total):
             if full:
                 table[P_SQUARED, k, b] += moved[k, b, P_SQUARED_HERE]
                 table[P_Y, k, b] += moved[k, b, P_Y_HERE]
-
-
-@kernel()
-def _units_32(bins):
-    """2^(26 + L) and 2^(25 + 2L) with 2^L ≥ B, at most 2⁴⁰; sums are in units of 1 over them.
-
-    16 entries of up to 1/B, or their squares, then fit into 32 bits.
-    """
-    unit, squares = 67108864.0, 33554432.0
-    while unit < 67108864.0 * bins and squares < FIXED:
-        unit *= 2.0
-        squares *= 4.0
-    return unit, min(squares, FIXED)
 
 
 @kernel(inline="always")
@@ -209,7 +185,13 @@ def class_rows(z, labels, is_probs, weights, bins, table, out, pred, fault, star
     """
     classes = z.shape[1]
     in_32, full = z.itemsize == 4 and weights.size == 0, len(table) == LAYERS
-    unit, unit_squares = _units_32(bins) if in_32 else (FIXED, FIXED)
+    unit, unit_squares = FIXED, FIXED
+    if in_32:  # 2^(26 + L) and 2^(25 + 2L) with 2^L ≥ B: 16 entries of up to 1/B, or their squares, then fit
+        unit, unit_squares = 67108864.0, 33554432.0
+        while unit < 67108864.0 * bins and unit_squares < FIXED:
+            unit *= 2.0
+            unit_squares *= 4.0
+        unit_squares = min(unit_squares, FIXED)
     e = _aligned(classes, z)
     few, few_squares = _aligned(classes * in_32, pred), _aligned(classes * in_32 * full, pred)
     totals, squares = _aligned(classes, table), _aligned(classes * full, table)
@@ -234,8 +216,12 @@ def class_rows(z, labels, is_probs, weights, bins, table, out, pred, fault, star
             _flush(few, totals)
             _flush(few_squares, squares)
             _scatter(where, high, weights, noted, moved)
-            if labels.size:
-                _scatter_labels(labels, at_label, weights, i - place, i + 1, moved)
+            for row in range(i - place, i + 1 if labels.size else 0):
+                of_row = (weights[row] if weights.size else 1.0) * FIXED
+                k, p, b = labels[row], at_label[row - i + place], bin_of(at_label[row - i + place], bins)
+                moved[k, b, Y_HERE] += np.int64(np.rint(of_row))
+                if full:
+                    moved[k, b, P_Y_HERE] += np.int64(np.rint(np.float64(p) * of_row))
             noted = 0
         m = following
     _fill(table, moved, totals, squares, unit, unit_squares, total)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from calibrant.kernels.jit import kernel
-from calibrant.kernels.loops.resampling import poisson_counts
+from calibrant.kernels.loops.resampling import draw_weights, scratch_of
 
 SLACK = 1e-12
 """How far rounding of weighted sums may push a share that equals the wanted one; a row of a billion weighs more."""
@@ -14,27 +14,11 @@ SERIES_FROM = 16.0
 """From here five terms of the series of the harmonic numbers leave less than a rounding error."""
 
 
-@kernel()
-def _draw(k0, k1, purpose, replicate, scratch, weights, unit, drawn):
-    """The weights of one replicate: each times the Poisson count of its unit."""
-    lanes, words, counts = scratch
-    poisson_counts(k0, k1, purpose, replicate, lanes, words, counts)
-    for i in range(weights.size):
-        drawn[i] = weights[i] * counts[unit[i]]
-
-
-@kernel()
-def _scratch(n_units):
-    lanes = np.empty((4, (n_units + 3) // 4), np.uint32)
-    return lanes, np.empty(n_units, np.uint32), np.empty(n_units, np.int64)
-
-
 # ------------------------------------------------------------------------------------------ rankings
 @kernel()
 def detection(score, outside, tied, weights, level, out):
     """The six scores of rows sorted by falling score; tied[i]: row i + 1 has the same score."""
-    all_out = 0.0
-    all_in = 0.0
+    all_out = all_in = 0.0
     for i in range(outside.size):  # in the order of the sums below, so that the last of them are these to the bit
         mass = weights[i] if outside[i] else 0.0
         all_out += mass
@@ -42,23 +26,9 @@ def detection(score, outside, tied, weights, level, out):
     if not (all_out > 0.0 and all_in > 0.0):
         out[:] = np.nan
         return
-    _falling(score, outside, tied, weights, level, all_out, all_in, out)
-    out[2] = _precision_inside(outside, tied, weights) / all_in
-
-
-@kernel()
-def _falling(score, outside, tied, weights, level, all_out, all_in, out):
-    """All but the average precision of the inside, one step for each run of equal scores."""
-    seen_out = 0.0
-    seen_in = 0.0
-    run_out = 0.0
-    run_in = 0.0
-    pairs = 0.0
-    precision = 0.0
-    apart = 0.0  # the largest TPR − FPR
-    false = 1.0
-    found = False
-    area = 0.0
+    seen_out = seen_in = run_out = run_in = 0.0
+    pairs = precision = area = 0.0
+    apart, false, found = 0.0, 1.0, False  # the largest TPR − FPR; the FPR at the level
     for i in range(outside.size):
         mass = weights[i] if outside[i] else 0.0
         run_out += mass
@@ -77,22 +47,13 @@ def _falling(score, outside, tied, weights, level, all_out, all_in, out):
             false = seen_in / all_in
         if gap != 0.0 and i + 1 < outside.size:
             area += abs(gap) * (score[i] - score[i + 1])
-        run_out = 0.0
-        run_in = 0.0
+        run_out = run_in = 0.0
     out[0] = pairs / (all_out * all_in)
     out[1] = precision / all_out
     out[3] = 0.5 + 0.5 * apart
     out[4] = false
     out[5] = area
-
-
-@kernel()
-def _precision_inside(outside, tied, weights):
-    """Σ over runs of equal scores, from the lowest up, of the mass of the inside times the precision so far."""
-    seen = 0.0
-    seen_in = 0.0
-    run_in = 0.0
-    precision = 0.0
+    seen = seen_in = run_in = precision = 0.0
     for i in range(outside.size - 1, -1, -1):
         mass = 0.0 if outside[i] else weights[i]
         seen += weights[i]
@@ -101,7 +62,7 @@ def _precision_inside(outside, tied, weights):
         if (i == 0 or not tied[i - 1]) and run_in > 0.0:
             precision += run_in * (seen_in / seen)
             run_in = 0.0
-    return precision
+    out[2] = precision / all_in
 
 
 @kernel()
@@ -109,10 +70,9 @@ def detection_replicates(
     k0, k1, purpose, weights, unit, n_units, score, outside, tied, level, out, start, stop
 ):  # fmt: skip
     """The six scores of Poisson-resampled units, into out[r]."""
-    scratch = _scratch(n_units)
-    drawn = np.empty(weights.size)
+    scratch, drawn = scratch_of(n_units), np.empty(weights.size)
     for r in range(start, stop):
-        _draw(k0, k1, purpose, r, scratch, weights, unit, drawn)
+        draw_weights(k0, k1, purpose, r, scratch, weights, unit, drawn)
         detection(score, outside, tied, drawn, level, out[r])
 
 
@@ -146,12 +106,8 @@ def risk_areas(error, tied, mass):
     Of a run of equal uncertainties with mean error m that lifts the mass from a to b, the expected error so far at
     mass x is E + (x − a)m: the sum and the integral of its ratio to x are (b − a)m + (E − am)·(H(b) − H(a) or log b/a).
     """
-    before = 0.0
-    wrong = 0.0
-    run = 0.0
-    run_wrong = 0.0
-    steps = 0.0
-    area = 0.0
+    before = wrong = run = run_wrong = 0.0
+    steps = area = 0.0
     for i in range(mass.size):
         run += mass[i]
         run_wrong += mass[i] * error[i]
@@ -167,8 +123,7 @@ def risk_areas(error, tied, mass):
             area += run_wrong + excess * math.log1p(run / before)
         before = after
         wrong += run_wrong
-        run = 0.0
-        run_wrong = 0.0
+        run = run_wrong = 0.0
     if not before > 0.0:
         return np.nan, np.nan
     return steps / before, area / before
@@ -187,26 +142,13 @@ def selective(error, tied, rank, levels, mass, out):
     out[2] = area
 
 
-@kernel()
-def selective_replicates(
-    k0, k1, purpose, weights, unit, n_units, error, tied, rank, levels, out, start, stop
-):  # fmt: skip
-    """The three areas of Poisson-resampled units, into out[r]."""
-    scratch = _scratch(n_units)
-    drawn = np.empty(weights.size)
-    for r in range(start, stop):
-        _draw(k0, k1, purpose, r, scratch, weights, unit, drawn)
-        selective(error, tied, rank, levels, drawn, out[r])
-
-
 # ------------------------------------------------------------------------------------------ sums
 @kernel()
 def resampled_sums(k0, k1, purpose, weights, unit, n_units, terms, out, start, stop):
     """Σ_i weight·count·terms[k, i] of Poisson-resampled units, into out[r, k]."""
-    scratch = _scratch(n_units)
-    drawn = np.empty(weights.size)
+    scratch, drawn = scratch_of(n_units), np.empty(weights.size)
     for r in range(start, stop):
-        _draw(k0, k1, purpose, r, scratch, weights, unit, drawn)
+        draw_weights(k0, k1, purpose, r, scratch, weights, unit, drawn)
         for k in range(terms.shape[0]):
             total = 0.0
             for i in range(weights.size):

@@ -3,21 +3,13 @@
 Notation: z (M, N, C); p_m the member's probabilities, p = mean_m p_m. A group of rows is carried through all members
 before the next group is begun, so that the running mean stays in the cache and (N, C) is never stored unless asked for.
 Label probabilities are averaged in log space: a label that every member finds impossible keeps a finite log score.
+Classes whose averages reach `nearly` times the largest differ from it by rounding only, and are tied with it.
 """
 
 import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
-from calibrant.kernels.loops.floats import (
-    LOWEST_64,
-    at_least_lowest,
-    exp64,
-    fast_exp,
-    fast_log,
-    like,
-    log64,
-    log_any,
-)
+from calibrant.kernels.loops.floats import LOWEST_64, at_least_lowest, exp64, fast_exp, fast_log, like, log64, log_any
 from calibrant.kernels.loops.softmax import (
     CONFIDENCE,
     ENTROPY,
@@ -51,12 +43,6 @@ def _average_row(total, share):
         squares += p * p
         entropy -= p * fast_log(max(p, like(p, TINY)))
     return squares, max(entropy, like(share, 0))
-
-
-@kernel()
-def _gather(z, m, first, rows, pred, x):
-    for j in range(rows):
-        x[j] = z[m, first + j, pred[first + j]]
 
 
 @kernel(fastmath={"contract"})
@@ -95,7 +81,8 @@ def _close_group(z, labelled, is_probs, first, rows, pred, out, lse, log_label, 
     x, y = np.empty(rows), np.empty(rows)
     mean_lse, worst = np.zeros(rows), np.zeros(rows)
     for m in range(members):
-        _gather(z, m, first, rows, pred, x)
+        for j in range(rows):
+            x[j] = z[m, first + j, pred[first + j]]
         _member_confidence(x, lse[m], is_probs, rows, mean_lse, worst)
         for j in range(rows):
             member_p[m, first + j] = x[j]
@@ -149,6 +136,28 @@ def _add_prob_row(z, i, total, j):
 
 
 @kernel()
+def _tie_row(total, j, top, nearly):
+    """Set averages of row j that differ from the largest by rounding only to it; the first of them."""
+    bound = top * nearly
+    first = total.shape[1] - 1
+    for k in range(total.shape[1] - 1, -1, -1):
+        if total[j, k] >= bound:
+            total[j, k] = top
+            first = k
+    return first
+
+
+@kernel()
+def _tie_tile(total, top, nearly, arg):
+    """The same of the rows of a tile."""
+    for k in range(total.shape[0] - 1, -1, -1):
+        row, label = total[k], np.int32(k)
+        for j in range(W):
+            arg[j] = label if row[j] >= top[j] * nearly else arg[j]
+            row[j] = top[j] if row[j] >= top[j] * nearly else row[j]
+
+
+@kernel()
 def _add_long_row(z, i, is_probs, e, total, j):
     """Add the prediction in row i to total[j]: its maximum, the first index of that, Σe and Σe·d."""
     top = row_top(z, i)
@@ -186,7 +195,7 @@ def _close_member(lanes, is_probs, rows, lse, log_label, entropy):
 
 
 @kernel()
-def long_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop):
+def long_rows(z, labels, is_probs, nearly, out, pred, fault, member_p, mean, start, stop):
     """The record of rows start … stop of the average of all members; `mean` (N, C) is filled where it has a size.
 
     Without labels the logarithms of their probabilities are left out.
@@ -213,7 +222,7 @@ def long_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop
             out[SUM_SQUARES, i], out[ENTROPY, i] = _average_row(total[j], share)
             top = row_top(total, j)
             out[CONFIDENCE, i] = top
-            pred[i] = min(first_at(total, j, top), classes - 1)
+            pred[i] = min(_tie_row(total, j, top, like(share, nearly)), classes - 1)
             if mean.size:
                 for k in range(classes):
                     mean[i, k] = total[j, k]
@@ -267,14 +276,6 @@ def _tile_average(total, share, squares, entropy):
             entropy[j] -= p * fast_log(max(p, like(p, TINY)))
 
 
-@kernel()
-def _tile_negative(tile, odd):
-    for k in range(tile.shape[0]):
-        row = tile[k]
-        for j in range(W):
-            odd[j] |= row[j] < 0
-
-
 @kernel(fastmath={"contract"})
 def _tile_labels(tile, labels, first, rows, is_probs, top, lane_log, lse, log_label):
     """Each lane's log-sum-exp and log p(label) of one member, in float64."""
@@ -293,14 +294,10 @@ def _tile_labels(tile, labels, first, rows, is_probs, top, lane_log, lse, log_la
 
 
 @kernel()
-def narrow_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, stop):
+def narrow_rows(z, labels, is_probs, nearly, out, pred, fault, member_p, mean, start, stop):
     """The same for few classes."""
     members, _, classes = z.shape
-    tile, e, total = (
-        np.zeros((classes, W), z.dtype),
-        np.zeros((classes, W), z.dtype),
-        np.zeros((classes, W), z.dtype),
-    )
+    tile, e, total = (np.zeros((classes, W), z.dtype), np.zeros((classes, W), z.dtype), np.zeros((classes, W), z.dtype))
     lanes = np.zeros((5, W), z.dtype)
     top, s0, s1, entropy, lane_lse = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
     arg, odd = np.zeros(W, np.int32), np.zeros(W, np.int32)
@@ -317,7 +314,10 @@ def narrow_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, st
             turn(z[m], first, rows, tile)
             tile_extent(tile, top, arg, odd)
             if is_probs:
-                _tile_negative(tile, odd)
+                for k in range(classes):
+                    row = tile[k]
+                    for j in range(W):
+                        odd[j] |= row[j] < 0
             _tile_member(tile, top, is_probs, e, total, entropy, s0, s1, lane_lse)
             for j in range(rows):
                 votes[j, arg[j]] += 1
@@ -326,6 +326,7 @@ def narrow_rows(z, labels, is_probs, out, pred, fault, member_p, mean, start, st
             fault[first + j] = odd[j]
         _tile_average(total, share, s0, s1)
         tile_extent(total, top, arg, odd)
+        _tie_tile(total, top, like(share, nearly), arg)
         for j in range(rows):
             i = first + j
             pred[i] = arg[j]

@@ -22,6 +22,12 @@ STRETCH = 1.2659574468085106
 """t = (STRETCH·x − K)/(x + K) goes from −1 to 1 as x goes from 0 to END."""
 
 
+@kernel()
+def between(x, low, high):
+    """x, or the bound that it lies beyond."""
+    return min(max(x, low), high)
+
+
 @kernel(fastmath={"contract"})
 def bell(x):
     """e^(−x²/2)."""

@@ -21,10 +21,7 @@ LOWEST_TIER = -31
 @kernel()
 def limbs(x):
     """Σ of the limbs of those values that three hold exactly, and how many others there are; at most 2²⁰ values."""
-    high = np.int64(0)
-    middle = np.int64(0)
-    low = np.int64(0)
-    left = np.int64(0)
+    high = middle = low = left = np.int64(0)
     for i in range(x.size):
         scaled = x[i] * 1048576.0
         h = np.rint(scaled)
@@ -41,22 +38,16 @@ def limbs(x):
 
 
 @kernel()
-def _is_held(x):
-    """Whether three limbs hold x exactly."""
-    scaled = x * 1048576.0
-    rest = (scaled - np.rint(scaled)) * 1099511627776.0
-    rest = (rest - np.rint(rest)) * 1099511627776.0
-    return (abs(x) < LIMIT) and (rest == np.rint(rest))
-
-
-@kernel()
 def tier_limbs(x, tiers, odd):
     """Add the values that `limbs` left out to tiers[exponent/8, half of the mantissa]; at most 2²⁰ values.
 
     A tier counts units of 2^(8·tier − 1075). odd: how many values were +∞, −∞ and NaN.
     """
     for i in range(x.size):
-        if _is_held(x[i]):
+        scaled = x[i] * 1048576.0
+        rest = (scaled - np.rint(scaled)) * 1099511627776.0
+        rest = (rest - np.rint(rest)) * 1099511627776.0
+        if (abs(x[i]) < LIMIT) and (rest == np.rint(rest)):  # three limbs hold it exactly
             continue
         bits = float_bits(x[i])
         exponent = (bits >> 52) & 0x7FF
@@ -206,9 +197,7 @@ def tiers_of(x, tiers):
 
     What is not finite is odd, and its tier is one that no number has.
     """
-    lowest = 0
-    highest = 0
-    odd = 0
+    lowest = highest = odd = 0
     for i in range(x.size):
         exponent = ((float_bits(x[i]) >> 52) & 0x7FF) - 1022
         tier = max((exponent + 19) >> 5, LOWEST_TIER)

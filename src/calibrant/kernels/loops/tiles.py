@@ -23,6 +23,17 @@ def turn(z, start, rows, tile):
 
 
 @kernel()
+def tile_top(tile, top):
+    """The maximum of each column; NaN only where it comes first."""
+    for j in range(W):
+        top[j] = tile[0, j]
+    for k in range(1, tile.shape[0]):
+        row = tile[k]
+        for j in range(W):
+            top[j] = row[j] if row[j] > top[j] else top[j]
+
+
+@kernel()
 def tile_extent(tile, top, arg, odd):
     """Maximum of each column, its first row; `odd` is raised where an entry is NaN or +inf, or all are -inf."""
     infinity = like(tile[0, 0], np.inf)
@@ -101,12 +112,7 @@ def narrow_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
     """The record of rows start … stop of one model with few classes, as `long_rows`."""
     classes = z.shape[1]
     tile = np.zeros((classes, W), z.dtype)
-    top, s0, s1, s2 = (
-        np.zeros(W, z.dtype),
-        np.zeros(W, z.dtype),
-        np.zeros(W, z.dtype),
-        np.zeros(W, z.dtype),
-    )
+    top, s0, s1, s2 = (np.zeros(W, z.dtype), np.zeros(W, z.dtype), np.zeros(W, z.dtype), np.zeros(W, z.dtype))
     arg = np.zeros(W, np.int32)
     odd = np.zeros(W, np.int32)
     if light:

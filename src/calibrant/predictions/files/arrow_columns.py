@@ -1,7 +1,7 @@
-"""Columns of Arrow as arrays: which types are read, and how pieces of a column become blocks of rows.
+"""Arrow columns as arrays: the types that can be read, and the conversion of pieces of a column to blocks of rows.
 
-Notation: a column of N rows holds one number, truth value or text a row, or a list of K numbers, or a list of M lists
-of C numbers. Pieces have the rows first, (n, …); blocks have them on the axis where the contract wants them.
+A column of N rows holds one number, boolean or text per row, or a list of K numbers, or a list of M lists of C numbers.
+Pieces have the rows first, (n, …); blocks have them on the axis of the file format.
 Reference: the Arrow columnar format (arrow.apache.org/docs/format/Columnar.html).
 """
 
@@ -15,35 +15,26 @@ from typing import Any, Protocol
 import numpy as np
 
 from calibrant.errors import FileError, show
-from calibrant.predictions.files.axes import row_axis
-from calibrant.predictions.files.npy import check_size
+from calibrant.predictions.arrays import row_axis
+from calibrant.predictions.files.binary import check_size
 
 NUMBERS = {
-    "bool": np.bool_,
-    "int8": np.int8,
-    "int16": np.int16,
-    "int32": np.int32,
-    "int64": np.int64,
-    "uint8": np.uint8,
-    "uint16": np.uint16,
-    "uint32": np.uint32,
-    "uint64": np.uint64,
-    "halffloat": np.float16,
-    "float": np.float32,
+    "bool": np.bool_, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64, "uint8": np.uint8,
+    "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64, "halffloat": np.float16, "float": np.float32,
     "double": np.float64,
-}
+}  # fmt: skip
 TEXTS = ("string", "large_string", "string_view")
 TEXT_BYTES = 64
-"""What a text is taken to need before it has been read."""
+"""Assumed size of a text before it is read."""
 
 
 def axis_of(key: str, ndim: int) -> int:
-    """The axis of the rows: members stand inside the row here, and first in arrays, also in those of other names."""
+    """The axis of the rows in the array; in the file, members are inside the row."""
     return 1 if ndim == 3 else row_axis(key, ndim)
 
 
 class Piece(Protocol):
-    """Some rows of a column: an array, or rows that still lie in a file."""
+    """Some rows of a column: an array, or rows that are still in a file."""
 
     def __len__(self) -> int: ...
 
@@ -52,7 +43,7 @@ class Piece(Protocol):
 
 @dataclass(frozen=True)
 class Column:
-    """A column that can be read: its rows, the type of its items, and the lengths of its lists, outer ones first."""
+    """A readable column: its rows, the type of its items, and the lengths of its lists, outer ones first."""
 
     where: str
     name: str
@@ -60,7 +51,7 @@ class Column:
     rows: int
     dtype: np.dtype[Any]
     lengths: tuple[int | None, ...] = ()
-    """None where lists may have any length, until the first row has been seen."""
+    """None for lists of any length, until the first row is read."""
 
     @property
     def axis(self) -> int:
@@ -74,11 +65,11 @@ class Column:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the array; without rows nothing is known of them."""
-        return self.around(self.rows) if self.rows else (0,)
+        """The shape of the array."""
+        return self.shape_of(self.rows) if self.rows else (0,)
 
-    def around(self, rows: int) -> tuple[int, ...]:
-        """The shape of some of the rows."""
+    def shape_of(self, rows: int) -> tuple[int, ...]:
+        """The shape of a block of rows."""
         return (*self.inside[: self.axis], rows, *self.inside[self.axis :])
 
     @property
@@ -88,18 +79,18 @@ class Column:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows; of text, a guess."""
+        """Bytes of all rows; an estimate for text."""
         return self.rows * self.row_bytes
 
-    def settled(self, lengths: tuple[int, ...]) -> Column:
-        """The same with the lengths of the lists that the first row showed."""
+    def with_lengths(self, lengths: tuple[int, ...]) -> Column:
+        """The same with the unknown lengths of lists filled in."""
         return replace(
             self, lengths=tuple(a if a is not None else b for a, b in zip(self.lengths, lengths, strict=True))
         )
 
-    def bad(self, expected: str, came: str, do: str) -> FileError:
-        """What is wrong with it."""
-        return FileError(f"{self.where}: column {show(self.name)}", expected=expected, came=came, do=do)
+    def error(self, expected: str, got: str, hint: str) -> FileError:
+        """A `FileError` about this column."""
+        return FileError(f"{self.where}: column {show(self.name)}", expected=expected, got=got, hint=hint)
 
 
 def column_of(where: str, name: str, key: str, rows: int, kind: Any) -> Column | None:
@@ -132,7 +123,7 @@ def first_lengths(array: Any, column: Column) -> tuple[int, ...]:
 
 
 def values_of(array: Any, column: Column, first: int) -> np.ndarray:
-    """The rows of an Arrow array as a NumPy array, without a copy where their bytes allow; `first` counts them."""
+    """The rows of an Arrow array as NumPy, without a copy if possible; `first` is the index of its first row."""
     shape, inside = [len(array)], 1
     for length in column.inside:
         _refuse_nulls(array, column, first, inside)
@@ -149,36 +140,29 @@ def values_of(array: Any, column: Column, first: int) -> np.ndarray:
 def _flat(array: Any, column: Column) -> np.ndarray:
     """An Arrow array of plain values, without nulls."""
     if hasattr(array, "dictionary"):
-        known = _flat(array.dictionary, column)
-        check_size(len(array) * known.itemsize, column.where)
-        return known[array.indices.to_numpy()]
+        values = _flat(array.dictionary, column)
+        check_size(len(array) * values.itemsize, column.where)
+        return values[array.indices.to_numpy()]
     if str(array.type) in TEXTS:
-        return _text(array, column)
+        from pyarrow import compute
+
+        longest = compute.max(compute.utf8_length(array)).as_py() or 0
+        check_size(4 * len(array) * longest, column.where)
+        return np.array(array.to_pylist(), np.str_)
     if str(array.type) == "bool" or not len(array):
         return np.array(array.to_numpy(zero_copy_only=False), column.dtype)
-    # Through its buffer, and not `to_numpy`, the array may be written to: compiled kernels tell the two apart.
+    # Unlike `to_numpy`, the buffer gives a writable array: compiled kernels distinguish the two.
     start = array.offset * column.dtype.itemsize
     return np.frombuffer(array.buffers()[1], column.dtype, len(array), start)
-
-
-def _text(array: Any, column: Column) -> np.ndarray:
-    from pyarrow import compute
-
-    longest = compute.max(compute.utf8_length(array)).as_py() or 0
-    check_size(4 * len(array) * longest, column.where)
-    return np.array(array.to_pylist(), np.str_)
 
 
 def _refuse_nulls(array: Any, column: Column, first: int, inside: int) -> None:
     if hasattr(array, "dictionary") and array.dictionary.null_count:
         array = array.dictionary_decode()
     if array.null_count:
-        place = int(np.argmin(array.is_valid().to_numpy(zero_copy_only=False)))
-        raise column.bad(
-            "a value in every row",
-            f"row {first + place // inside} is null",
-            "fill it in, or leave the row or the column out",
-        )
+        index = int(np.argmin(array.is_valid().to_numpy(zero_copy_only=False)))
+        got = f"null in row {first + index // inside}"
+        raise column.error("a value in every row", got, "fill it in, or drop the row or the column")
 
 
 def _refuse_ragged(array: Any, column: Column, first: int, inside: int, length: int) -> None:
@@ -190,20 +174,17 @@ def _refuse_ragged(array: Any, column: Column, first: int, inside: int, length: 
         lengths = np.full(len(array), array.type.list_size)
     else:
         lengths = np.diff(array.offsets.to_numpy())
-    odd = lengths != length
-    if odd.any():
-        place = int(np.argmax(odd))
-        raise column.bad(
-            f"lists of {length} in every row",
-            f"they are ragged: row {first + place // inside} has one of {int(lengths[place])}",
-            "pad or split the column",
-        )
+    differs = lengths != length
+    if differs.any():
+        index = int(np.argmax(differs))
+        got = f"a list of {int(lengths[index])} in row {first + index // inside}"
+        raise column.error(f"lists of {length} in every row", got, "pad or split the column")
 
 
 def blocks_of(pieces: Iterable[Piece], column: Column, rows: int) -> Iterator[np.ndarray]:
-    """Blocks of exactly that many rows, the last one shorter, from pieces of any length.
+    """Blocks of exactly `rows` rows, except the last, from pieces of any length.
 
-    A piece that is a block of itself is handed on as it is; otherwise it is copied once, to its place.
+    A piece that is exactly one block is not copied; other pieces are copied once.
     """
     source = iter(pieces)
     piece: Piece = np.empty(0)
@@ -213,31 +194,22 @@ def blocks_of(pieces: Iterable[Piece], column: Column, rows: int) -> Iterator[np
         out: np.ndarray | None = None
         while done < count:
             if at == len(piece):
-                piece, at = _next(source, column), 0
+                following = next(source, None)
+                if following is None:
+                    hint = "the file is truncated or damaged; write it again"
+                    raise column.error(f"{column.rows} rows", "fewer", hint)
+                piece, at = following, 0
                 continue
             part = piece[at : at + count - done]
             at += len(part)
             if len(part) == count and column.axis == 0 and part.flags.writeable:
                 out = part
             else:
-                out = _room(out, part, column, count)
+                if out is None or (out.dtype.kind == "U" and out.dtype.itemsize < part.dtype.itemsize):
+                    shape = column.shape_of(count)  # a longer text needs a wider array
+                    check_size(math.prod(shape) * part.dtype.itemsize, column.where)
+                    out = np.empty(shape, part.dtype) if out is None else out.astype(part.dtype)
                 np.moveaxis(out, column.axis, 0)[done : done + len(part)] = part
             done += len(part)
         if out is not None:
             yield out
-
-
-def _next(source: Iterator[Piece], column: Column) -> Piece:
-    piece = next(source, None)
-    if piece is None:
-        raise column.bad(f"{column.rows} rows", "fewer came", "the file is truncated or damaged: write it again")
-    return piece
-
-
-def _room(out: np.ndarray | None, part: np.ndarray, column: Column, count: int) -> np.ndarray:
-    """Room for a block; where a longer text comes than those before, the room grows."""
-    if out is not None and (out.dtype.kind != "U" or out.dtype.itemsize >= part.dtype.itemsize):
-        return out
-    shape = column.around(count)
-    check_size(math.prod(shape) * part.dtype.itemsize, column.where)
-    return np.empty(shape, part.dtype) if out is None else out.astype(part.dtype)

@@ -1,4 +1,4 @@
-// Draws the charts of the page when they are seen, and does what its controls say. No number is made here.
+// Draws charts when they scroll into view and connects the controls. Computes no numbers.
 "use strict";
 (() => {
   const parsed = (element) => JSON.parse(element.textContent);
@@ -6,7 +6,7 @@
   const charts = shared.charts.map((text) => ({ text, spec: null }));
   const chartOf = (k) => (charts[k].spec ??= JSON.parse(charts[k].text));
   const make = (tag, text) => Object.assign(document.createElement(tag), text === undefined ? {} : { textContent: text });
-  const shown = (value) => {
+  const formatted = (value) => {
     if (value === null || value === undefined) return "";
     if (typeof value !== "number") return String(value);
     return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4)));
@@ -16,7 +16,7 @@
   const figures = new Map();
   const NARROW = 440;
 
-  const known = (figure) => {
+  const stateOf = (figure) => {
     if (!figures.has(figure)) {
       const data = parsed(document.getElementById(figure.id + "-data"));
       figures.set(figure, { data, drawn: null, view: null });
@@ -24,7 +24,7 @@
     return figures.get(figure);
   };
   const chosen = (figure) => {
-    const { data } = known(figure);
+    const { data } = stateOf(figure);
     const key = [...figure.querySelectorAll(".controls select")].map((select) => select.value).join("|");
     return key in data.data ? key : Object.keys(data.data)[0];
   };
@@ -34,10 +34,10 @@
     return Array.from({ length: size }, (_, k) => Object.fromEntries(names.map((name) => [name, columns[name][k]])));
   };
   const specOf = (figure, colours) => {
-    const { data } = known(figure);
+    const { data } = stateOf(figure);
     let spec = structuredClone(chartOf(data.chart));
     const room = figure.querySelector(".canvas").clientWidth;
-    if (!colours && room > 0 && room < NARROW) {  // names give way to what they stand beside
+    if (!colours && room > 0 && room < NARROW) {  // leave room for the marks
       spec = JSON.parse(JSON.stringify(spec), (key, value) => {
         if (key === "axis" && value?.labelLimit) value.labelLimit = Math.min(value.labelLimit, 100);
         return value;
@@ -48,10 +48,10 @@
       spec = JSON.parse(text);
       spec.background = colours.paper;
     }
-    spec.description = data.said;
+    spec.description = data.description;
     const rows = rowsOf(data.data[chosen(figure)]);
     spec.datasets = { ...spec.datasets, rows };
-    if (spec.height?.step) {  // so high for each name of a list; Vega-Lite would say that it cannot fit it
+    if (spec.height?.step) {  // a step for each name; Vega-Lite cannot fit steps to a container
       const field = spec.layer.find((layer) => layer.encoding?.y?.field).encoding.y.field;
       const names = new Set(rows.filter((row) => row.drawn !== false).map((row) => row[field]));
       spec.height = spec.height.step * Math.max(names.size, 1);
@@ -59,40 +59,40 @@
     return spec;
   };
 
-  // What is shown where one points: what is not known, which Vega calls null, is left out.
-  const pointedAt = (told, escaped) => {
-    const lines = Object.entries(told).filter(([, value]) => value !== null && value !== "null");
+  // The tooltip without missing values, which Vega shows as null.
+  const tooltipOf = (fields, escaped) => {
+    const lines = Object.entries(fields).filter(([, value]) => value !== null && value !== "null");
     return "<table>" + lines.map(([name, value]) =>
       `<tr><td class="key">${escaped(name)}</td><td class="value">${escaped(value)}</td></tr>`).join("") + "</table>";
   };
 
   const draw = async (figure) => {
-    const state = known(figure);
+    const state = stateOf(figure);
     const key = chosen(figure);
     if (state.drawn === key) return;
     state.drawn = key;
     const place = figure.querySelector(".canvas");
     try {
-      // Vega's warnings, as of a chart in which nothing is known of one column, are not for those who read the page.
-      const options = { actions: false, renderer: "svg", ast: false, logLevel: 1, tooltip: { formatTooltip: pointedAt } };
+      // Readers of the page need no warnings from Vega, for example of a column without values.
+      const options = { actions: false, renderer: "svg", ast: false, logLevel: 1, tooltip: { formatTooltip: tooltipOf } };
       const done = await vegaEmbed(place, specOf(figure), options);
       state.view?.finalize();
       state.view = done.view;
       for (const mark of place.querySelectorAll('[aria-label*=": null"]'))
         mark.setAttribute("aria-label", mark.getAttribute("aria-label").replace(/(; )?[^;]*: null(?=;|$)/g, "").replace(/^; /, ""));
-      // Marks that nothing is said of, and layers without any, are not read out.
-      for (const mute of place.querySelectorAll('[role="graphics-symbol"]:not([aria-label])'))
-        mute.setAttribute("aria-hidden", "true");
+      // Screen readers skip marks without a description and empty layers.
+      for (const silent of place.querySelectorAll('[role="graphics-symbol"]:not([aria-label])'))
+        silent.setAttribute("aria-hidden", "true");
       figure.dataset.drawn = key || "yes";
     } catch (error) {
-      place.replaceChildren(Object.assign(make("p", "This chart could not be drawn; its numbers are below."), { className: "failed" }));
+      place.replaceChildren(Object.assign(make("p", "This chart could not be drawn; its data are below."), { className: "failed" }));
       figure.dataset.drawn = "failed";
       console.error(error);
     }
   };
 
-  const headed = (figure) => {
-    const { data } = known(figure);
+  const tableData = (figure) => {
+    const { data } = stateOf(figure);
     const columns = data.data[chosen(figure)];
     return { columns, names: Object.keys(data.heads).filter((name) => name in columns), heads: data.heads };
   };
@@ -104,7 +104,7 @@
     for (const row of rows) {
       const line = make("tr");
       for (const name of names) {
-        const cell = make("td", shown(row[name]));
+        const cell = make("td", formatted(row[name]));
         if (typeof row[name] === "string") cell.className = row[name].length > 40 ? "text" : "text short";
         line.append(cell);
       }
@@ -115,13 +115,13 @@
     table.append(top, body);
     return table;
   };
-  const number = (figure) => {
+  const fillTable = (figure) => {
     const details = figure.querySelector(".numbers");
     if (!details.open) return;
-    const { columns, names, heads } = headed(figure);
+    const { columns, names, heads } = tableData(figure);
     const place = Object.assign(make("div"), { className: "scroll", tabIndex: 0 });
     place.setAttribute("role", "region");
-    place.setAttribute("aria-label", figure.querySelector("h3").textContent + ", numbers");
+    place.setAttribute("aria-label", figure.querySelector("h3").textContent + ", data");
     place.append(tableOf(names, heads, rowsOf(columns)));
     details.querySelector(".scroll")?.remove();
     details.append(place);
@@ -146,20 +146,20 @@
     return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
   };
   const csvOf = (figure) => {
-    const { columns, names, heads } = headed(figure);
+    const { columns, names, heads } = tableData(figure);
     const lines = [names.map((name) => quoted(heads[name]))];
     for (const row of rowsOf(columns)) lines.push(names.map((name) => quoted(row[name])));
     return lines.map((line) => line.join(",") + "\n").join("");
   };
-  const drawnApart = async (figure) => {
+  const lightView = async (figure) => {
     const spec = specOf(figure, shared.light);
     if (spec.width === "container") spec.width = 560;
     return (await vegaEmbed(make("div"), spec, { actions: false, renderer: "svg" })).view;
   };
-  const take = async (figure, form) => {
-    const name = known(figure).data.name;
+  const download = async (figure, form) => {
+    const name = stateOf(figure).data.name;
     if (form === "csv") return saveText(name + ".csv", csvOf(figure), "text/csv");
-    const view = await drawnApart(figure);
+    const view = await lightView(figure);
     if (form === "svg") saveText(name + ".svg", await view.toSVG(), "image/svg+xml");
     else save(name + ".png", (await view.toCanvas(2)).toDataURL("image/png"));
     view.finalize();
@@ -183,24 +183,24 @@
 
   // --------------------------------------------------------------------------------------------------- rows
   const list = (block) => {
-    const { heads, rows } = (block.known ??= parsed(block.querySelector("script")));
+    const { heads, rows } = (block.parsed ??= parsed(block.querySelector("script")));
     const sliders = [...block.querySelectorAll("input[type=range]")];
-    const kept = rows.filter((row) => sliders.every((slider) => {
+    const selected = rows.filter((row) => sliders.every((slider) => {
       const value = row[slider.dataset.column];
-      return typeof value !== "number" || value >= Number(slider.value) - 1e-9;  // what is no number is never left out
+      return typeof value !== "number" || value >= Number(slider.value) - 1e-9;  // text is never filtered out
     }));
-    for (const slider of sliders) slider.parentElement.querySelector("output").textContent = shown(Number(slider.value));
-    block.querySelector(".note").textContent = `${kept.length} of the ${rows.length} worst rows`;
+    for (const slider of sliders) slider.parentElement.querySelector("output").textContent = formatted(Number(slider.value));
+    block.querySelector(".note").textContent = `${selected.length} of the ${rows.length} worst rows`;
     const titles = Object.fromEntries(heads);
-    block.querySelector(".scroll").replaceChildren(tableOf(heads.map(([name]) => name), titles, kept));
+    block.querySelector(".scroll").replaceChildren(tableOf(heads.map(([name]) => name), titles, selected));
   };
 
   // -------------------------------------------------------------------------------------------------- start
   const every = [...document.querySelectorAll("figure.chart")];
   const visible = (element) => element.offsetParent !== null;
-  const waiting = () => every.filter((figure) => visible(figure) && !known(figure).drawn && known(figure).drawn !== "");
+  const waiting = () => every.filter((figure) => visible(figure) && !stateOf(figure).drawn && stateOf(figure).drawn !== "");
   const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 50));
-  // What is not seen yet is drawn when there is nothing else to do, so that print finds all of it.
+  // Charts out of view are drawn when the browser is idle, so that printing includes them.
   const fill = () => idle(() => {
     const next = waiting()[0];
     if (next) draw(next).then(fill);
@@ -212,10 +212,10 @@
 
   for (const figure of every) {
     watch.observe(figure);
-    figure.querySelector(".controls")?.addEventListener("change", () => { draw(figure); number(figure); });
-    figure.querySelector(".numbers").addEventListener("toggle", () => number(figure));
-    for (const button of figure.querySelectorAll("[data-take]"))
-      button.addEventListener("click", () => take(figure, button.dataset.take));
+    figure.querySelector(".controls")?.addEventListener("change", () => { draw(figure); fillTable(figure); });
+    figure.querySelector(".numbers").addEventListener("toggle", () => fillTable(figure));
+    for (const button of figure.querySelectorAll("[data-download]"))
+      button.addEventListener("click", () => download(figure, button.dataset.download));
   }
   for (const block of document.querySelectorAll(".rows")) {
     block.addEventListener("input", () => list(block));

@@ -1,13 +1,13 @@
-"""The sections of a report, one file each, in the order in which they stand.
+"""The sections of a report, one file each, in order.
 
-A section is a function `section(gathered: Gathered) -> Section | None`: it looks for its data in what was gathered, and
-is not there where there is none. It computes no metric. To add one, write a file in this folder and name it in `ORDER`.
+A section is a function `section(report: ReportData) -> Section | None` that returns None if there is no data for it.
+It computes no metrics. To add one, write a file in this folder and list it in `ORDER`.
 """
 
 from __future__ import annotations
 
 from calibrant.reporting.document import Section
-from calibrant.reporting.gathering import Gathered
+from calibrant.reporting.report_data import ReportData
 from calibrant.reporting.sections import (
     checks,
     comparison,
@@ -51,7 +51,6 @@ ORDER = (
 )
 
 
-def sections(gathered: Gathered) -> tuple[Section, ...]:
+def sections(report: ReportData) -> tuple[Section, ...]:
     """Every section that has data."""
-    made = (module.section(gathered) for module in ORDER)
-    return tuple(section for section in made if section is not None)
+    return tuple(section for module in ORDER if (section := module.section(report)) is not None)

@@ -1,4 +1,4 @@
-"""Calibration errors of an input: each beside what a calibrated model would give, and what is known against it."""
+"""Calibration errors of an input: values, the range expected of a calibrated model, and known biases."""
 
 from __future__ import annotations
 
@@ -6,110 +6,79 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from calibrant.evaluation.caveats import ABOUT, caveats, detectable, is_about
-from calibrant.evaluation.ladder_tables import ladder_lines, links_table
-from calibrant.evaluation.rendering import Table
-from calibrant.evaluation.result import Result
-from calibrant.evaluation.wording import number, span
 from calibrant.registry.estimate import Estimate
-from calibrant.reporting.charting import altair, base, chart, listed, names_axis, tips, values_beside
-from calibrant.reporting.document import (
-    Block,
-    Columns,
-    Control,
-    Definitions,
-    Figure,
-    Fold,
-    Heading,
-    Panel,
-    Section,
-    Shown,
-    Text,
-)
-from calibrant.reporting.estimates import (
-    band_of,
-    called,
-    estimate_columns,
-    family_of,
-    metric_of,
-    on_one_axis,
-    titled,
-)
-from calibrant.reporting.gathering import Found, Gathered, Subject
-from calibrant.reporting.palette import BLUE, GREY, ORANGE, SOFT
+from calibrant.render import evaluation as tables
+from calibrant.render.formatting import format_interval, format_level, format_number
+from calibrant.render.table import Table
+from calibrant.reporting import document as doc
+from calibrant.reporting.charts.base import altair, base, chart, list_chart, names_axis, tooltip, value_labels
+from calibrant.reporting.charts.palette import BLUE, GREY, ORANGE, SOFT
+from calibrant.reporting.document import Block, Columns, Figure, Section, TableBlock, Text
+from calibrant.reporting.estimates import finite_band, metric_of, spec_columns, spec_label, split_by_scale
+from calibrant.reporting.report_data import ReportData, ResultView, Subject
+from calibrant.results.evaluation import Result
 
-LADDER = "the ladder, from √BS down to ECE"
-KINDS = {
-    "of the confidence": (1, 3),
-    "of all classes": (2,),
-    "of the distribution": (9,),
-}
-"""What the chart shows together, by families of the registry."""
-WIDEST = 8.0
-"""By what factor errors on one axis may differ, whose bands must be seen."""
-TESTED = (1, 2, 3, 9)
-"""Families whose metrics are in the table."""
-ABOVE, WITHIN, BELOW, UNKNOWN = "above the band", "in the band", "below the band", "no band"
+LADDER = "hierarchy, from √BS down to ECE"
+KINDS = {"confidence": "top label", "all classes": "all classes", "distribution": "predictive distribution"}
+"""Groups of errors in the chart, by axes of the registry."""
+MAX_RATIO = 8.0
+"""The largest ratio of errors on one axis, on which all bands must be visible."""
+TESTED = ("calibration errors", "multiclass calibration errors", "calibration tests", "regression calibration")
+"""Families of the metrics in the table."""
+ABOVE, WITHIN, BELOW, UNKNOWN = "above the range", "within the range", "below the range", "no range"
 CAPTION = (
-    "Mark: the error that was measured. Grey bar: where those of a calibrated model lie, which are not zero with so "
-    "many rows and no more. A mark to the right of its bar is more than chance explains. Blue line: the interval of "
-    "the true error; where the measured one is biased upwards, its mark may lie beyond the line."
+    "Mark: the estimated error. Grey bar: the range of a calibrated model at this sample size, which is not zero. A "
+    "mark to the right of its bar is evidence of miscalibration. Blue line: the interval of the true error; an "
+    "estimate that is biased upwards may lie outside of it."
 )
 HEADS = {
-    "name": "calibration error",
-    "title": "meaning",
-    "value": "measured",
-    "low": "true error from",
-    "high": "to",
-    "null_low": "calibrated: from",
-    "null_high": "calibrated: to",
-    "standing": "standing",
-    "p_value": "p-value",
-    "n": "rows",
-}
+    "name": "calibration error", "title": "meaning", "value": "estimate", "low": "true error from",
+    "high": "true error to", "null_low": "if calibrated from", "null_high": "if calibrated to",
+    "standing": "vs calibrated range", "p_value": "p-value", "n": "rows",
+}  # fmt: skip
 
 
-def section(gathered: Gathered) -> Section | None:
-    """A panel for each input that has calibration errors."""
-    panels = [
-        Panel(k, found)
-        for k, subject in enumerate(gathered.subjects)
-        if (found := tuple(block for each in _speaking(subject) for block in _blocks(each)))
-    ]
+def section(report: ReportData) -> Section | None:
+    """A panel for each input that has calibration errors, and the biases of all errors."""
+    panels = report.panels(lambda subject: tuple(block for view in _views(subject) for block in _blocks(view)))
     if not panels:
         return None
-    lead = "How far from calibrated is it, and how far would a calibrated model seem to be?"
-    known = [found.result for subject in gathered.subjects for found in _speaking(subject)]
-    return Section("errors", "Calibration errors", (*panels, *_biases(known)), lead)
+    specs = (spec for subject in report.subjects for view in _views(subject) for spec in view.result.metrics)
+    known = [metric_of(name) for name in dict.fromkeys(spec.partition("(")[0] for spec in specs if _is_tested(spec))]
+    biases = tuple((f"{metric.title} ({metric.name})", metric.bias) for metric in known if metric and metric.bias)
+    details = (doc.Details("Known biases of these errors", (doc.Definitions(biases),)),) if biases else ()
+    lead = "How large are the calibration errors, and how much of that is expected by chance?"
+    return Section("errors", "Calibration errors", (*panels, *details), lead)
 
 
-def _speaking(subject: Subject) -> tuple[Found, ...]:
-    """The result with its metrics, and the one with its ladder where that is another."""
-    found = (subject.scored, subject.having(lambda result: result.ladder))
-    return tuple({id(each): each for each in found if each is not None}.values())
+def _views(subject: Subject) -> tuple[ResultView, ...]:
+    """The result with the metrics, and the one with the error hierarchy if that is another."""
+    views = (subject.metrics_view, subject.first_with(lambda result: result.ladder))
+    return tuple({id(view): view for view in views if view is not None}.values())
 
 
-def _blocks(found: Found) -> tuple[Block, ...]:
-    tested = [spec for spec in found.result.metrics if _is_tested(spec)]
+def _blocks(view: ResultView) -> tuple[Block, ...]:
+    """Chart, table, caveats, and the relations between errors with what zero would mean."""
+    result, ladder = view.result, view.result.ladder
+    tested = [spec for spec in result.metrics if _is_tested(spec)]
     if not tested:
         return ()
-    figure = _figure(found.result)
-    told = tuple(f"{line.replace('`', '')}." for line in (*detectable(found.result), *caveats(found.result)))
-    drawn: tuple[Block, ...] = () if figure is None else (figure,)
-    notes: tuple[Block, ...] = (Text(told, note=True),) if told else ()
-    table = Shown(_table(found, tested))
-    return (*drawn, Fold("All of them as a table, with p-values", (table,)), *notes, *_ladder(found.result))
+    figure = _figure(result)
+    blocks: list[Block] = [] if figure is None else [figure]
+    blocks += [doc.Details("Table with p-values", (TableBlock(_table(view, tested)),))]
+    notes = tuple(f"{line.replace('`', '')}." for line in (*tables.power_note(result), *tables.caveats(result)))
+    blocks += [Text(notes, note=True)] if notes else []
+    if ladder is not None and ladder.rungs:
+        blocks += [doc.Heading("Error hierarchy")]
+        blocks += [TableBlock(tables.hierarchy_table("", ladder))] if ladder.standings else []
+        symbols = ", ".join(f"{rung.symbol} is {rung.spec}" for rung in ladder.rungs)
+        blocks += [Text((f"{symbols}.", *(f"{line}." for line in tables.hierarchy_lines(ladder))), note=True)]
+    return tuple(blocks)
 
 
 def _is_tested(spec: str) -> bool:
     metric = metric_of(spec)
-    return metric is not None and family_of(spec) in TESTED and (metric.redraws or not metric.comparable)
-
-
-def _is_error(spec: str) -> bool:
-    """Whether it is an error, which is zero for a calibrated model in the limit, and no statistic of a test."""
-    metric = metric_of(spec)
-    return metric is not None and metric.redraws and metric.direction == "lower" and metric.name != "hosmer_lemeshow"
+    return metric is not None and metric.family in TESTED and (metric.has_null_band or not metric.comparable)
 
 
 # ---------------------------------------------------------------------------------------------------------- chart
@@ -117,39 +86,34 @@ def _figure(result: Result) -> Figure | None:
     groups: dict[str, list[str]] = {}
     if result.ladder is not None and len(result.ladder.rungs) > 1:
         groups[LADDER] = [rung.spec for rung in result.ladder.rungs]
-    for kind, families in KINDS.items():
-        specs = [spec for spec in result.metrics if family_of(spec) in families and _is_error(spec)]
-        groups |= on_one_axis(kind, specs, result.metrics, WIDEST)
+    known = {spec: metric for spec in result.metrics if (metric := metric_of(spec)) is not None}
+    errors = {spec: metric for spec, metric in known.items() if metric.is_calibration_error}
+    for axis, kind in KINDS.items():
+        specs = [spec for spec, metric in errors.items() if metric.axis == axis]
+        groups |= split_by_scale(kind, specs, result.metrics, MAX_RATIO)
     if not groups:
         return None
+
+    def columns(specs: list[str]) -> Columns:
+        estimates = [result.metrics[spec] for spec in specs]
+        more: Columns = {"standing": list(map(standing, estimates)), "p_value": [e.p_value for e in estimates]}
+        return {**spec_columns(result, specs, bands=True), **more}
+
     return Figure(
         key="errors",
-        title="Errors beside those of a calibrated model",
+        title="Calibration errors and the range of a calibrated model",
         chart=errors_chart(),
-        data={(option,): _columns(result, specs) for option, specs in groups.items()},
+        data={(option,): columns(specs) for option, specs in groups.items()},
         heads=HEADS,
-        said="The measured calibration errors, the band of a calibrated model, and the interval of the true error",
+        description="Calibration errors with their intervals and the range expected of a calibrated model",
         caption=CAPTION,
-        controls=(Control("errors", tuple(groups)),),
+        controls=(doc.Control("errors", tuple(groups)),),
     )
 
 
-def _columns(result: Result, specs: list[str]) -> Columns:
-    estimates = [result.metrics[spec] for spec in specs]
-    bands = [band_of(e) for e in estimates]
-    made = estimate_columns([called(spec, result.metrics[spec]) for spec in specs], estimates)
-    return made | {
-        "title": [titled(spec) for spec in specs],
-        "null_low": [low for low, _ in bands],
-        "null_high": [high for _, high in bands],
-        "standing": [standing(e) for e in estimates],
-        "p_value": [e.p_value for e in estimates],
-    }
-
-
 def standing(e: Estimate) -> str:
-    """Where the value lies beside the band of a calibrated model."""
-    low, high = band_of(e)
+    """Whether the value lies above, within or below the range of a calibrated model."""
+    low, high = finite_band(e)
     if low is None or high is None or math.isnan(e.value):
         return UNKNOWN
     return ABOVE if e.value > high else BELOW if e.value < low else WITHIN
@@ -157,7 +121,7 @@ def standing(e: Estimate) -> str:
 
 @chart
 def errors_chart() -> Any:
-    """A row each: the band as a bar, the value as a mark whose shape says how it stands, the interval below."""
+    """A row per error: the band as a bar, the value as a mark whose shape shows its standing, the interval below."""
     alt = altair()
     y = names_axis()
     x = alt.X("value:Q", title="calibration error", scale=alt.Scale(zero=True))
@@ -166,9 +130,9 @@ def errors_chart() -> Any:
     colours = alt.Scale(domain=names, range=[ORANGE, BLUE, BLUE, SOFT])
     colour = alt.Color("standing:N", title=None, scale=colours, legend=legend)
     shape = alt.Shape("standing:N", title=None, scale=alt.Scale(domain=names, range=shapes), legend=legend)
-    hover = tips(
-        title__n="error", value="measured", low="true error from", high="to", null_low="calibrated: from",
-        null_high="calibrated: to", p_value="p-value", n__i="rows",
+    hover = tooltip(
+        title__n="error", value="estimate", low="true error from", high="true error to", null_low="if calibrated from",
+        null_high="if calibrated to", p_value="p-value", n__i="rows",
     )  # fmt: skip
     band = base().mark_bar(color=GREY, opacity=0.4, height=14, cornerRadius=2, aria=False).encode(
         y=y, x=alt.X("null_low:Q", title="calibration error"), x2="null_high:Q", tooltip=hover
@@ -177,37 +141,20 @@ def errors_chart() -> Any:
         y=y, x=alt.X("low:Q", title="calibration error"), x2="high:Q", tooltip=hover
     )  # fmt: skip
     dots = base().mark_point(filled=True, size=90, opacity=1).encode(y=y, x=x, color=colour, shape=shape, tooltip=hover)
-    return listed(values_beside(y), band, line, dots, step=30, beside=64)
+    return list_chart(value_labels(y), band, line, dots, step=30, right=64)
 
 
 # --------------------------------------------------------------------------------------------------------- tables
-def _table(found: Found, specs: Iterable[str]) -> Table:
-    """Everything that is known of each error."""
-    percent = f"{100 * float(found.evaluation.settings['level']):g} % interval"
-    heads = ("metric", "value", percent, "if calibrated", "p-value", "would be seen")
+def _table(view: ResultView, specs: Iterable[str]) -> Table:
+    """Value, interval, null band, p-value and power of each error."""
+    interval_head = format_level(float(view.evaluation.settings["level"]))
+    heads = ("metric", "value", interval_head, "if calibrated", "p-value", "detectable")
     rows = []
     for spec in specs:
-        e = found.result.metrics[spec]
-        interval = span(e.low, e.high) + ABOUT * is_about(e)
-        rest = (number(x) if math.isfinite(x) else "" for x in (e.p_value, e.detectable))
-        rows.append((called(spec), number(e.value), interval, span(e.null_low, e.null_high), *rest))
-    title = "p-value: how often a calibrated model would give as much; would be seen: in four of five cases"
+        e = view.result.metrics[spec]
+        interval = format_interval(e.low, e.high) + tables.APPROXIMATE_MARK * tables.is_approximate(e)
+        rest = (format_number(x) if math.isfinite(x) else "" for x in (e.p_value, e.detectable))
+        band = format_interval(e.null_low, e.null_high)
+        rows.append((spec_label(spec), format_number(e.value), interval, band, *rest))
+    title = "p-value: probability of a value at least as large if calibrated; detectable: the true error with 80% power"
     return Table(title, heads, tuple(rows))
-
-
-def _ladder(result: Result) -> tuple[Block, ...]:
-    """What holds between the errors, and what zero would mean."""
-    if result.ladder is None or not result.ladder.rungs:
-        return ()
-    symbols = ", ".join(f"{rung.symbol} is {rung.spec}" for rung in result.ladder.rungs)
-    lines = (f"{symbols}.", *(f"{line}." for line in ladder_lines(result.ladder)))
-    links = (Shown(links_table("", result.ladder)),) if result.ladder.standings else ()
-    return (Heading("The ladder of calibration errors"), *links, Text(lines, note=True))
-
-
-def _biases(results: Iterable[Result]) -> tuple[Block, ...]:
-    """What the registry knows against each error."""
-    names = dict.fromkeys(spec.partition("(")[0] for result in results for spec in result.metrics if _is_tested(spec))
-    known = [metric for name in names if (metric := metric_of(name)) is not None and metric.bias]
-    items = tuple((f"{metric.title} ({metric.name})", metric.bias) for metric in known)
-    return (Fold("What is known against each of them", (Definitions(items),)),) if items else ()

@@ -1,4 +1,4 @@
-"""Where the numbers come from: settings, inputs and their hashes, versions, and the works that they rest on."""
+"""Provenance: settings, inputs with their hashes, versions, and references."""
 
 from __future__ import annotations
 
@@ -6,93 +6,72 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from calibrant.bibliography import Work
+from calibrant.bibliography import Work, bibtex
 from calibrant.errors import plain
-from calibrant.evaluation.references import works_of
-from calibrant.evaluation.rendering import Table
-from calibrant.evaluation.result import SCHEMA, Evaluation
-from calibrant.reporting.document import Block, Copy, Fold, Heading, Section, Shown, Text
-from calibrant.reporting.gathering import Gathered
-from calibrant.reporting.markup import LONG
+from calibrant.render.formatting import count
+from calibrant.render.references import works_of
+from calibrant.render.table import Table
+from calibrant.reporting.document import Block, CopyBlock, Details, Heading, Section, TableBlock, Text
+from calibrant.reporting.page import MAX_COPY
+from calibrant.reporting.report_data import ReportData
+from calibrant.results.evaluation import RECALIBRATION, SCHEMA, Evaluation
 
 SETTINGS = {
-    "metrics": "metrics",
-    "statistics": "statistics",
-    "rank_by": "ranked by",
-    "by": "groups by",
-    "units": "units of dependent rows",
-    "level": "level of intervals",
-    "resamples": "replicates of resampled intervals and bands",
-    "intervals": "intervals",
-    "draws": "draws",
-    "members": "members are read as",
-    "rule": "what passes",
-    "seed": "seed",
-}
-"""Settings in words, in the order of the table; others follow under their own names."""
-SHOWN_APART = ("name", "n", "members", "classes", "sha256", "meta")
-MOST_SETTINGS = 5
-"""Evaluations whose settings stand side by side."""
-MOST_OPEN = 15
-"""Inputs that are listed without being opened."""
+    "metrics": "metrics", "statistics": "statistics", "rank_by": "ranked by", "by": "grouped by",
+    "units": "sampling units", "level": "confidence level", "resamples": "resamples", "intervals": "intervals",
+    "draws": "draws", "members": "member assumption", "rule": "pass rule", "seed": "seed",
+}  # fmt: skip
+"""Labels of settings, in the order of the table; others follow under their own names."""
+OWN_COLUMNS = ("name", "n", "members", "classes", "sha256", "meta")
+MAX_SETTINGS = 5
+"""Maximum columns of the table of settings."""
+MAX_OPEN = 15
+"""Inputs of a table that is not collapsed."""
 DIGITS = 8
-"""Of a hash in the table; what is stored has all of them."""
-LONGEST = 300
-"""Characters of what a file says of itself."""
+"""Digits of a hash in the table; the evaluation has all of them."""
+MAX_META = 300
+"""Maximum characters of the metadata of a file."""
 
 
-def section(gathered: Gathered) -> Section | None:
-    """Settings, inputs and references; nothing where there is no evaluation."""
-    if not gathered.evaluations:
+def section(report: ReportData) -> Section | None:
+    """Settings, inputs and references."""
+    if not report.evaluations:
         return None
-    blocks = (*_settings(gathered.evaluations), *_inputs(gathered.evaluations), *_references(gathered.evaluations))
-    return Section("provenance", "Where the numbers come from", blocks, _versions(gathered.evaluations))
-
-
-def _versions(evaluations: Iterable[Evaluation]) -> str:
-    found = ", ".join(dict.fromkeys(plain(str(evaluation.version), 40) for evaluation in evaluations))
-    return (
-        f"Computed by Calibrant {found} and stored as evaluations of schema {SCHEMA}, from which this page was made; "
-        "the page itself computes nothing."
-    )
+    blocks = (*_settings(report.evaluations), *_inputs(report.evaluations), *_references(report.evaluations))
+    versions = ", ".join(dict.fromkeys(plain(str(evaluation.version), 40) for evaluation in report.evaluations))
+    stored = f"stored as evaluations of schema {SCHEMA}"
+    lead = f"Computed by Calibrant {versions} and {stored}. The report computes nothing."
+    return Section("provenance", "Provenance", blocks, lead)
 
 
 # ------------------------------------------------------------------------------------------------------- settings
 def _settings(evaluations: Iterable[Evaluation]) -> list[Block]:
-    """The settings of evaluations that differ in them side by side, and as they are stored."""
-    kinds = [(_made_by(one), one.settings) for one in {_key(one): one for one in evaluations}.values()]
-    shown = kinds[:MOST_SETTINGS]
+    """The distinct settings of evaluations as a table and as JSON."""
+    kinds: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    for evaluation in evaluations:
+        default = "recalibrate" if evaluation.kind == RECALIBRATION else "evaluate"
+        command = plain(str(evaluation.settings.get("command", default)), 40)
+        key = json.dumps([command, dict(evaluation.settings)], sort_keys=True, default=str)
+        kinds[key] = command, evaluation.settings
+    shown = list(kinds.values())[:MAX_SETTINGS]
     used = dict.fromkeys(key for _, settings in shown for key in settings if key != "command")
     keys = [*(key for key in SETTINGS if key in used), *(key for key in used if key not in SETTINGS)]
-    rows = [_setting(key, [settings for _, settings in shown]) for key in keys]
-    title = (
-        f"Settings of {len(shown)} of the {len(kinds)} kinds"
-        if len(kinds) > len(shown)
-        else "What the evaluations were made with"
-    )
-    table = Table(title, ("setting", *(made_by for made_by, _ in shown)), tuple(rows), left=1 + len(shown))
-    whole = json.dumps([dict(settings) for _, settings in kinds], indent=1, default=str)
-    return [Heading("Settings"), Shown(table), Fold("The settings as they are stored", _copied(whole, "settings"))]
-
-
-def _made_by(evaluation: Evaluation) -> str:
-    known = "recalibrate" if evaluation.recalibration is not None else "evaluate"
-    return plain(str(evaluation.settings.get("command", known)), 40)
-
-
-def _key(evaluation: Evaluation) -> str:
-    return json.dumps([_made_by(evaluation), dict(evaluation.settings)], sort_keys=True, default=str)
-
-
-def _setting(key: str, kinds: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    return (SETTINGS.get(key, key.replace("_", " ")), *(_words(kind[key]) if key in kind else "" for kind in kinds))
+    rows = []
+    for key in keys:
+        values = (_words(settings[key]) if key in settings else "" for _, settings in shown)
+        rows.append((SETTINGS.get(key, key.replace("_", " ")), *values))
+    cut = len(kinds) > len(shown)
+    title = f"Settings of {len(shown)} of {len(kinds)} evaluations" if cut else "Evaluation settings"
+    table = Table(title, ("setting", *(command for command, _ in shown)), tuple(rows), left=1 + len(shown))
+    text = json.dumps([dict(settings) for _, settings in kinds.values()], indent=1, default=str)
+    return [Heading("Settings"), TableBlock(table), Details("Settings as JSON", _copied(text, "settings"))]
 
 
 def _copied(text: str, label: str) -> tuple[Block, ...]:
-    """A text to copy, where it is not too long for it."""
-    if len(text) > LONG:
-        return (Text(("They are too long for this page; the evaluations hold them.",), note=True),)
-    return (Copy(text, label),)
+    """Text to copy, unless it is too long."""
+    if len(text) > MAX_COPY:
+        return (Text(("Too long for this page; see the stored evaluations.",), note=True),)
+    return (CopyBlock(text, label),)
 
 
 def _words(value: Any) -> str:
@@ -110,42 +89,38 @@ def _words(value: Any) -> str:
 
 # --------------------------------------------------------------------------------------------------------- inputs
 def _inputs(evaluations: Iterable[Evaluation]) -> list[Block]:
-    """Each input once: its size, its hash, and what its file says of itself."""
+    """Each input once: its size, its hash and its metadata."""
     known = {json.dumps(item, sort_keys=True, default=str): item for e in evaluations for item in e.inputs}
     items = list(known.values())
     if not items:
         return []
-    heads = ("input", "SHA-256", "known of it", "rows", "members", "classes")
-    table = Shown(Table("What was judged", heads, tuple(_input(item) for item in items), left=3))
+    rows = []
+    for item in items:
+        meta = item.get("meta")
+        more = {key: value for key, value in item.items() if key not in OWN_COLUMNS}
+        metadata = _words({**(meta if isinstance(meta, Mapping) else {}), **more}) if meta or more else ""
+        counts = (str(item[key]) if key in item else "" for key in ("n", "members", "classes"))
+        sha256 = str(item.get("sha256") or "")
+        digest = f"{sha256[:DIGITS]}…" if sha256 else "not from a file"
+        rows.append((str(item.get("name", "")), digest, plain(metadata, MAX_META), *counts))
+    heads = ("input", "SHA-256", "metadata", "rows", "members", "classes")
+    table = TableBlock(Table("Evaluated inputs", heads, tuple(rows), left=3))
     whole = json.dumps([dict(item) for item in items], indent=1, default=str)
-    stored = Fold("The inputs as they are stored", _copied(whole, "inputs"))
-    listed: Block = table if len(items) <= MOST_OPEN else Fold(f"All {len(items)} inputs", (table,))
-    return [Heading("Inputs"), listed, stored]
-
-
-def _input(item: Mapping[str, Any]) -> tuple[str, ...]:
-    meta = item.get("meta")
-    more = {key: value for key, value in item.items() if key not in SHOWN_APART}
-    said = _words({**(meta if isinstance(meta, Mapping) else {}), **more}) if meta or more else ""
-    counts = (str(item[key]) if key in item else "" for key in ("n", "members", "classes"))
-    found = str(item.get("sha256") or "")
-    short = f"{found[:DIGITS]}…" if found else "not from a file"
-    return (str(item.get("name", "")), short, plain(said, LONGEST), *counts)
+    stored = Details("Inputs as JSON", _copied(whole, "inputs"))
+    shown: Block = table if len(items) <= MAX_OPEN else Details(f"All {len(items)} inputs", (table,))
+    return [Heading("Inputs"), shown, stored]
 
 
 # ----------------------------------------------------------------------------------------------------- references
 def _references(evaluations: Iterable[Evaluation]) -> list[Block]:
-    """The works behind everything that was used, to read and to copy."""
+    """The works behind all metrics, intervals and tests of the evaluations."""
     works: list[Work] = list(dict.fromkeys(work for evaluation in evaluations for work in works_of(evaluation)))
     if not works:
         return []
     works.sort(key=lambda work: (work.surnames, work.year))
-    lines = tuple(f"{work.text()}." for work in works)
-    entries = "\n\n".join(work.bibtex() for work in works)
-    said = f"{len(works)} work{'s' * (len(works) > 1)} behind the metrics, intervals and tests of this page."
     return [
         Heading("References"),
-        Text((said,), note=True),
-        Fold("The works", (Text(lines),)),
-        Fold("BibTeX of all of them", _copied(entries, "BibTeX")),
+        Text((f"{count(len(works), 'reference')} for the metrics, intervals and tests of this report.",), note=True),
+        Details("List of references", (Text(tuple(f"{work.text()}." for work in works)),)),
+        Details("BibTeX", _copied(bibtex(works), "BibTeX")),
     ]

@@ -1,173 +1,149 @@
-"""Predicted distributions of numbers: PIT, calibration, widths, sampled functions."""
+"""Predictive distributions of regression: PIT, coverage, interval widths, functions of members."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from calibrant.errors import plain
-from calibrant.reporting.charting import altair, base, chart, diagonal, layered, share_axis, tips
-from calibrant.reporting.document import Block, Columns, Control, Figure, Panel, Section
-from calibrant.reporting.estimate_table import estimates
-from calibrant.reporting.gathering import Gathered, Subject, has_band
-from calibrant.reporting.histograms import split_histogram
-from calibrant.reporting.palette import BLUE, GREY, INK, ORANGE
+from calibrant.registry.lookup import on_axis
+from calibrant.reporting.charts.base import altair, base, chart, diagonal, layered, share_axis, tooltip
+from calibrant.reporting.charts.histograms import split_histogram
+from calibrant.reporting.charts.palette import BLUE, GREY, INK, ORANGE
+from calibrant.reporting.document import Block, Choices, Control, Figure, Section
+from calibrant.reporting.estimates import estimate_table
+from calibrant.reporting.report_data import ReportData, Subject, has_band, select_columns
 
-LEAD = "Do outcomes lie where the predicted distributions say, and how wide are these?"
-METRICS = ("picp", "width", "sharpness", "mace", "rmsce", "calibration_error", "ence", "se_var_ratio", "interval_score")
+LEAD = "Are the predictive distributions calibrated, and how sharp are they?"
 PIT = (
-    "How high each outcome lies in its predicted distribution. Even bars: it is right. Bars that are high at both "
-    "ends: the distributions are too narrow; in the middle: too wide; at one side: shifted. Dashed: their height if "
-    "all were even."
+    "The predicted CDF at each observed outcome. A flat histogram is calibrated; U-shaped: distributions are too "
+    "narrow; hump-shaped: too wide; sloped: biased. Dashed: the height of a flat histogram."
 )
 COVERAGE = (
-    "How often outcomes lie inside the central interval of a level, or below the quantile of that level. On the dashed "
-    "line the distributions are right; inside intervals, below it they are too narrow."
+    "Observed share of outcomes inside the central interval of each level, or below the quantile of each level. "
+    "Calibrated distributions follow the dashed line; interval coverage below it means that they are too narrow."
 )
-SHADED = " Shaded: what chance allows a right model."
-KINDS = {"central_coverage": "inside the central interval", "calibration": "below the quantile"}
+SHADED = " Shaded: the range of a calibrated model."
+KINDS = {"central_coverage": "central interval", "calibration": "quantile"}
 WIDTHS = (
-    "How wide the intervals are of how many rows, and whether those that miss are narrower or wider. Bars are as high "
-    "as their bins have rows, also where bins differ in width."
+    "Distribution of interval widths, for outcomes inside and outside their interval. The height of a bar is its "
+    "number of rows, also if bins differ in width."
 )
 FUNCTIONS = (
-    "Each thin line is what one member predicts: whole functions, whose bends rows have in common. The band holds 95 % "
-    "of the mixture of all members, row by row, which hides that (Gopal 2021, figure 10). Dashed: the mean; crosses: "
-    "outcomes."
+    "Thin lines: predictions of single members. Band: the central 95% of the mixture of all members, pointwise, which "
+    "hides how rows depend on each other (Gopal 2021, figure 10). Dashed: the mean. Crosses: observed outcomes."
 )
-BAND = ("band_low", "band_high")
-MANY = 60
-"""Levels from which points are not seen."""
-FAR = 20.0
-"""By what factor widths differ where equal ratios are drawn equally far apart."""
+BAND = {"band_low": "if calibrated from", "band_high": "if calibrated to"}
+PIT_HEADS = {"lower": "F(y) from", "upper": "F(y) to", "n": "rows", "share": "share of rows"} | BAND
+COVERAGE_HEADS = {"level": "nominal level", "observed": "observed coverage"} | BAND
+MAX_DOTS = 60
+"""Levels above which points are invisible."""
+LOG_RATIO = 20.0
+"""The ratio of widths above which their axis is logarithmic."""
 
 
-def section(gathered: Gathered) -> Section | None:
+def section(report: ReportData) -> Section | None:
     """A panel for each input that has one of the curves."""
-    panels = [Panel(k, found) for k, subject in enumerate(gathered.subjects) if (found := _blocks(subject))]
-    return Section("regression", "Predicted distributions", tuple(panels), LEAD) if panels else None
+    panels = report.panels(_blocks)
+    return Section("regression", "Predictive distributions", panels, LEAD) if panels else None
 
 
-def _blocks(subject: Subject) -> tuple[Block, ...]:
-    made = (_coverage(subject), _pit(subject), _widths(subject), _functions(subject))
-    figures = [figure for figure in made if figure is not None]
-    return (*estimates(subject.scored, METRICS, "Coverage and spread"), *figures) if figures else ()
+def _blocks(subject: Subject) -> list[Block]:
+    """The figures, and a table above them."""
+    figures = [figure for figure in _figures(subject) if figure is not None]
+    names = (*on_axis("coverage and width"), *on_axis("distribution"))
+    return [*estimate_table(subject.metrics_view, names, "Coverage and spread"), *figures] if figures else []
 
 
-def _filled(curve: Mapping[str, Sequence[float]], *names: str) -> Columns:
-    """These columns, and those of the band also where there is none."""
-    blank = [None] * len(curve[names[0]])
-    return {name: curve.get(name, blank) for name in (*names, *BAND)}
+def _figures(subject: Subject) -> Iterator[Figure | None]:
+    """Coverage, PIT, interval widths and functions of members."""
+    curves = subject.curves
+    kinds = {name: shown for name, shown in KINDS.items() if name in curves}
+    coverage: Choices = {
+        (shown,): select_columns(curves[name], COVERAGE_HEADS, "level") for name, shown in kinds.items()
+    }
+    if coverage:
+        yield Figure(
+            key="coverage",
+            title="Coverage",
+            chart=coverage_chart(dots=all(len(each["level"]) < MAX_DOTS for each in coverage.values())),
+            data=coverage,
+            heads=COVERAGE_HEADS,
+            description="Observed coverage against the nominal level of an interval or quantile, with the diagonal",
+            caption=COVERAGE + SHADED * has_band(coverage.values()),
+            controls=(Control("coverage of", tuple(kinds.values())),),
+        )
+    if "pit" in curves:
+        yield Figure(
+            key="pit",
+            title="PIT histogram",
+            chart=pit_chart(len(curves["pit"]["lower"])),
+            data={(): select_columns(curves["pit"], PIT_HEADS, "n")},
+            heads=PIT_HEADS,
+            description="Histogram of the predicted CDF at the observed outcomes, with the band of a calibrated model",
+            caption=PIT + SHADED * has_band([curves["pit"]]),
+        )
+    if "width" in curves:
+        curve = curves["width"]
+        level = f" of nominal level {100 * curve['level'][0]:.4g}%" if curve.get("level") else ""
+        yield split_histogram(
+            curve, ("covered", "missed"), key="width", title=f"Interval width{level}",
+            of="interval width (units of y)", caption=WIDTHS,
+            log=max(curve["upper"]) > LOG_RATIO * min(curve["lower"]) > 0,
+        )  # fmt: skip
+    if len(curves.get("functions", {}).get("x", ())) > 1:
+        curve = curves["functions"]
+        members = [name for name in curve if name.startswith("member_")]
+        along = plain(str(subject.facts.get("along", "x")), 60)
+        heads = {"x": along, "y": "observed", "mean": "mean", "low": "mixture 2.5%", "high": "mixture 97.5%"}
+        yield Figure(
+            key="functions",
+            title=f"Predictions of members along {along}",
+            chart=functions_chart(len(members)),
+            data={(): select_columns(curve, (*heads, *members), "x")},
+            heads=heads | {name: name.replace("_", " ") for name in members},
+            description="Predictions of members as lines, the band of their mixture, and observed outcomes as points",
+            caption=FUNCTIONS,
+        )
 
 
-# ------------------------------------------------------------------------------------------------- PIT
-def _pit(subject: Subject) -> Figure | None:
-    curve = subject.curves.get("pit")
-    if curve is None:
-        return None
-    heads = {"lower": "F(y) from", "upper": "to", "n": "rows", "share": "share of rows"}
-    return Figure(
-        key="pit",
-        title="Where outcomes lie (PIT)",
-        chart=pit_chart(len(curve["lower"])),
-        data={(): _filled(curve, "lower", "upper", "n", "share")},
-        heads=heads | {"band_low": "if right: from", "band_high": "to"},
-        said="Histogram of the predicted distribution function at the outcome, beside the band of a right model",
-        caption=PIT + SHADED * has_band([curve]),
-    )
-
-
+# -------------------------------------------------------------------------------------------------- charts
 @chart
 def pit_chart(bins: int) -> Any:
-    """Bars over the band of each, and a line at their height if all were even."""
+    """Bars with their bands, and a line at the height of a flat histogram."""
     alt = altair()
     x = alt.X("lower:Q", scale=alt.Scale(domain=[0, 1]), axis=share_axis("F(y)"))
     top = alt.Axis(title="share of rows", tickCount=6)
-    hover = tips(
-        lower="F(y) from", upper="to", share="share of rows", n__i="rows", band_low="if right: from", band_high="to"
-    )  # fmt: skip
+    hover = tooltip(**{f"{name}__i" if name == "n" else name: title for name, title in PIT_HEADS.items()})
     bar = base().transform_calculate(zero="0").mark_rect(fill=BLUE, fillOpacity=0.45, stroke=BLUE, strokeWidth=1)
     bars = bar.encode(x=x, x2="upper:Q", y=alt.Y("share:Q", axis=top), y2="zero:Q", tooltip=hover)
     band = base().mark_rect(color=GREY, opacity=0.3).encode(
         x=x, x2="upper:Q", y=alt.Y("band_low:Q", axis=top), y2="band_high:Q"
     )  # fmt: skip
-    even = base().mark_rule(color=INK, strokeDash=[5, 4]).encode(y=alt.datum(1 / bins))
-    return layered(band, bars, even, height=220)
-
-
-# ------------------------------------------------------------------------------------------ calibration
-def _coverage(subject: Subject) -> Figure | None:
-    data: dict[tuple[str, ...], Columns] = {
-        (shown,): _filled(subject.curves[name], "level", "observed")
-        for name, shown in KINDS.items()
-        if name in subject.curves
-    }
-    if not data:
-        return None
-    return Figure(
-        key="coverage",
-        title="Coverage",
-        chart=coverage_chart(dots=all(len(each["level"]) < MANY for each in data.values())),
-        data=data,
-        heads={"level": "level", "observed": "observed share", "band_low": "if right: from", "band_high": "to"},
-        said="Observed share of outcomes against the level of interval or quantile, beside the line of a right model",
-        caption=COVERAGE + SHADED * has_band(data.values()),
-        controls=(Control("outcomes that lie", tuple(shown for (shown,) in data)),),
-    )
+    flat = base().mark_rule(color=INK, strokeDash=[5, 4]).encode(y=alt.datum(1 / bins))
+    return layered(band, bars, flat, height=220)
 
 
 @chart
 def coverage_chart(*, dots: bool) -> Any:
-    """The band, the diagonal, and the line with its points, which are seen where they are few."""
+    """The band, the diagonal, and the line, with visible points if there are few."""
     alt = altair()
     whole = alt.Scale(domain=[0, 1])
-    x = alt.X("level:Q", scale=whole, axis=share_axis("level"))
-    y = alt.Y("observed:Q", scale=whole, axis=share_axis("observed share"))
-    ends = alt.Y("band_low:Q", scale=whole, axis=share_axis("observed share"))
+    x = alt.X("level:Q", scale=whole, axis=share_axis("nominal level"))
+    y = alt.Y("observed:Q", scale=whole, axis=share_axis("observed coverage"))
+    ends = alt.Y("band_low:Q", scale=whole, axis=share_axis("observed coverage"))
     band = base().mark_area(color=GREY, opacity=0.35).encode(x=x, y=ends, y2="band_high:Q")
-    hover = tips(level="level", observed="observed", band_low="if right: from", band_high="to")
+    hover = tooltip(
+        level="nominal level", observed="observed coverage", band_low="if calibrated from", band_high="if calibrated to"
+    )
     line = base().mark_line(color=BLUE).encode(x=x, y=y)
     points = base().mark_circle(color=BLUE, opacity=float(dots), size=60).encode(x=x, y=y, tooltip=hover)
     return layered(band, diagonal(), line, points, height=320)
 
 
-# ----------------------------------------------------------------------------------- widths and functions
-def _widths(subject: Subject) -> Figure | None:
-    curve = subject.curves.get("width")
-    if curve is None:
-        return None
-    level = f" that should hold {100 * curve['level'][0]:.4g} %" if curve.get("level") else ""
-    lowest, highest = min(curve["lower"]), max(curve["upper"])
-    return split_histogram(
-        curve, ("covered", "missed"), ("covered", "missed"), key="width", title=f"Width of intervals{level}",
-        of="width of the interval, in the units of y", caption=WIDTHS, log=highest > FAR * lowest > 0,
-    )  # fmt: skip
-
-
-def _functions(subject: Subject) -> Figure | None:
-    curve = subject.curves.get("functions")
-    if curve is None or len(curve["x"]) < 2:
-        return None
-    members = [name for name in curve if name.startswith("member_")]
-    along = plain(str(subject.facts.get("along", "x")), 60)
-    blank = [None] * len(curve["x"])
-    data = {name: curve.get(name, blank) for name in ("x", "y", "mean", "low", "high", *members)}
-    heads = {"x": along, "y": "observed", "mean": "mean", "low": "mixture: 2.5 %", "high": "97.5 %"}
-    named = {name: name.replace("_", " ") for name in members}
-    return Figure(
-        key="functions",
-        title=f"What members predict along {along}",
-        chart=functions_chart(len(members)),
-        data={(): data},
-        heads=heads | named,
-        said="Predictions of single members as lines, the band of their mixture, and the outcomes as points",
-        caption=FUNCTIONS,
-    )
-
-
 @chart
 def functions_chart(members: int) -> Any:
-    """The band of the mixture, a thin line for each member, the mean, and the outcomes."""
+    """The band of the mixture, a thin line per member, the mean, and the observed outcomes."""
     alt = altair()
     x = alt.X("x:Q", scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(title="x", tickCount=8))
 
@@ -180,7 +156,7 @@ def functions_chart(members: int) -> Any:
         names, as_=["member", "value"]
     ).encode(x=x, y=y("value"), detail="member:N")  # fmt: skip
     mean = base().mark_line(color=INK, strokeWidth=2, strokeDash=[6, 3]).encode(x=x, y=y("mean"))
-    hover = tips(x="x", y="observed", mean="mean", low="mixture: 2.5 %", high="97.5 %")
+    hover = tooltip(x="x", y="observed", mean="mean", low="mixture 2.5%", high="mixture 97.5%")
     observed = base().mark_point(
         shape="cross", color=ORANGE, size=36, strokeWidth=0, filled=True, opacity=0.9
     ).encode(x=x, y=y("y"), tooltip=hover)  # fmt: skip

@@ -1,96 +1,89 @@
-"""Rejection and risk against coverage: what is gained by leaving out what the model is not sure of."""
+"""Selective prediction: accuracy after rejecting the least confident rows, and risk against coverage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from calibrant.reporting.document import Block, Figure, Panel, Section
-from calibrant.reporting.estimate_table import estimates
-from calibrant.reporting.gathering import Gathered, Subject, curve_options
-from calibrant.reporting.lines import FEWEST, lines_chart
+from calibrant.registry.lookup import on_axis
+from calibrant.reporting.charts.line_charts import MIN_POINTS, column_lines_chart
+from calibrant.reporting.document import Block, Figure, Section
+from calibrant.reporting.estimates import estimate_table
+from calibrant.reporting.report_data import ReportData, Subject, curve_options
 
-LEAD = "If the rows that the model is least sure of go to somebody else, how good is it on those that are left?"
-METRICS = ("aurc", "e_aurc", "aac", "misclassification_auroc", "misclassification_aupr")
+LEAD = "If the model abstains on its least confident predictions, how accurate are the others?"
 REJECTION = (
-    "The rows that the model is least sure of are left out first. A line that rises at once says that it knows which "
-    "rows it gets wrong; the dashed line is what leaving out rows at random would do. Models may be compared by it."
+    "The least confident rows are rejected first. A line that rises steeply means that the model can identify its "
+    "errors; the dashed line is rejection at random. Models can be compared by this chart."
 )
 RISK = (
-    "The share of errors among the rows that the model is at least so sure of, against how many they are. The area "
-    "under it is aurc; e_aurc is what it exceeds that of the best order by."
+    "Error rate of the most confident rows against their share (coverage). The area under the curve is aurc; e_aurc is "
+    "its excess over a perfect ordering."
 )
 THRESHOLDS = (
-    "Accuracy among rows above a threshold of confidence, and how many they are. Not for comparing models: at one "
-    "threshold they leave other shares of rows, and sharpening a model moves it along the axis without its having "
-    "learnt anything. Compare by rejection instead, which leaves the same share for all."
+    "Accuracy of the rows above a confidence threshold, and their share. Not for comparing models: the same threshold "
+    "keeps different shares of rows, and rescaling confidence moves a model along the axis. Compare models by "
+    "rejection instead, which keeps the same share for all."
 )
 ORDERS = {"confidence": "confidence", "entropy": "entropy", "mutual_information": "mutual information"}
-LEFT = (("accuracy", "accuracy of the rows left"), ("share", "share of rows left"))
+RETAINED = (("accuracy", "accuracy of retained rows"), ("share", "share of retained rows"))
 
 
-def section(gathered: Gathered) -> Section | None:
+def section(report: ReportData) -> Section | None:
     """A panel for each input that has one of the curves."""
-    panels = [Panel(k, found) for k, subject in enumerate(gathered.subjects) if (found := _blocks(subject))]
-    return Section("selective", "Leaving rows out", tuple(panels), LEAD) if panels else None
+    panels = report.panels(_blocks)
+    return Section("selective", "Selective prediction", panels, LEAD) if panels else None
 
 
-def _blocks(subject: Subject) -> tuple[Block, ...]:
-    made = (_rejection(subject), _risk(subject), _thresholds(subject))
-    figures = [figure for figure in made if figure is not None]
-    return (*figures, *estimates(subject.scored, METRICS, "Areas and rankings")) if figures else ()
+def _blocks(subject: Subject) -> list[Block]:
+    """The figures, and a table below them."""
+    figures = list(_figures(subject))
+    table = estimate_table(subject.metrics_view, on_axis("error detection"), "Selective prediction metrics")
+    return [*figures, *table] if figures else []
 
 
-def _rejection(subject: Subject) -> Figure | None:
-    """A line for each score that rows were ordered by."""
-    found: dict[str, Sequence[float]] = {}
+def _figures(subject: Subject) -> Iterator[Figure]:
+    """The curves that have enough points to be lines."""
+    rejection: dict[str, Sequence[float]] = {}
     for name, curve in subject.curves.items():
         kind, options = curve_options(name)
         score = options.get("score", "confidence")
-        if kind == "rejection" and score in ORDERS and len(curve["rejected"]) >= FEWEST:
-            known = found.setdefault("x", curve["rejected"])
-            found |= {score: curve["accuracy"]} if known == curve["rejected"] else {}
-    if not found:
-        return None
-    lines = tuple((score, ORDERS[score]) for score in ORDERS if score in found)
-    return Figure(
-        key="rejection",
-        title="Accuracy of the rows that are left",
-        chart=lines_chart("share of rows left out", "accuracy", lines, start=True),
-        data={(): found},
-        heads={"x": "share of rows left out"} | {score: f"accuracy, by {shown}" for score, shown in lines},
-        said="Accuracy of the rows that are left against the share that is left out, the least certain first",
-        caption=REJECTION,
-    )
-
-
-def _risk(subject: Subject) -> Figure | None:
-    curve = subject.curves.get("risk_coverage", {})
-    if len(curve.get("coverage", ())) < FEWEST:
-        return None
-    also = (("threshold", "confidence of at least"),)
-    titles = "coverage: share of rows answered", "risk: share of errors"
-    return Figure(
-        key="risk-coverage",
-        title="Risk and coverage",
-        chart=lines_chart(*titles, (("risk", "risk"),), also=also),
-        data={(): {"x": curve["coverage"], "risk": curve["risk"], "threshold": curve["threshold"]}},
-        heads={"x": "coverage", "risk": "risk", "threshold": "confidence of at least"},
-        said="Share of errors among the most certain rows against the share of rows that these are",
-        caption=RISK,
-    )
-
-
-def _thresholds(subject: Subject) -> Figure | None:
+        if kind == "rejection" and score in ORDERS and len(curve["rejected"]) >= MIN_POINTS:
+            known = rejection.setdefault("x", curve["rejected"])
+            rejection |= {score: curve["accuracy"]} if known == curve["rejected"] else {}
+    if rejection:
+        lines = tuple((score, ORDERS[score]) for score in ORDERS if score in rejection)
+        yield Figure(
+            key="rejection",
+            title="Accuracy after rejection",
+            chart=column_lines_chart("share of rows rejected", "accuracy", lines, start=True),
+            data={(): rejection},
+            heads={"x": "share of rows rejected"} | {score: f"accuracy, by {shown}" for score, shown in lines},
+            description="Accuracy of the retained rows against the share of rejected rows, least confident first",
+            caption=REJECTION,
+        )
+    risk = subject.curves.get("risk_coverage", {})
+    if len(risk.get("coverage", ())) >= MIN_POINTS:
+        titles, also = (
+            ("coverage: share of retained rows", "risk: error rate"),
+            (("threshold", "confidence threshold"),),
+        )
+        yield Figure(
+            key="risk-coverage",
+            title="Risk–coverage curve",
+            chart=column_lines_chart(*titles, (("risk", "risk"),), also=also),
+            data={(): {"x": risk["coverage"], "risk": risk["risk"], "threshold": risk["threshold"]}},
+            heads={"x": "coverage", "risk": "risk", "threshold": "confidence threshold"},
+            description="Error rate of the most confident rows against their share",
+            caption=RISK,
+        )
     curve = subject.curves.get("accuracy_confidence", {})
-    if len(curve.get("threshold", ())) < FEWEST:
-        return None
-    names = ("accuracy", "share", "n")
-    return Figure(
-        key="accuracy-confidence",
-        title="Accuracy above a threshold of confidence",
-        chart=lines_chart("confidence of at least", "share", LEFT, also=(("n__i", "rows"),)),
-        data={(): {"x": curve["threshold"]} | {name: curve[name] for name in names}},
-        heads={"x": "confidence of at least"} | dict(LEFT) | {"n": "rows"},
-        said="Accuracy among rows of at least some confidence, and the share of rows that these are",
-        caption=THRESHOLDS,
-    )
+    if len(curve.get("threshold", ())) >= MIN_POINTS:
+        yield Figure(
+            key="accuracy-confidence",
+            title="Accuracy above a confidence threshold",
+            chart=column_lines_chart("confidence threshold", "share", RETAINED, also=(("n__i", "rows"),)),
+            data={(): {"x": curve["threshold"]} | {name: curve[name] for name in ("accuracy", "share", "n")}},
+            heads={"x": "confidence threshold"} | dict(RETAINED) | {"n": "rows"},
+            description="Accuracy and share of the rows above each confidence threshold",
+            caption=THRESHOLDS,
+        )

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from calibrant.reporting.document import Block, Figure, Panel, Section
-from calibrant.reporting.estimate_table import estimates
-from calibrant.reporting.gathering import Gathered, Subject, curve_options
-from calibrant.reporting.histograms import split_histogram
-from calibrant.reporting.lines import FEWEST, lines_chart
+from collections.abc import Iterator
 
-LEAD = "Is the model less certain where it is wrong, and what is it uncertain about?"
-MEANS = ("entropy", "expected_entropy", "mutual_information", "variation_ratio", "margin", "energy")
-VERSUS = ("avu_auc", "avu", "p_accurate_certain", "p_uncertain_inaccurate")
+from calibrant.registry.lookup import on_axis
+from calibrant.reporting.charts.histograms import split_histogram
+from calibrant.reporting.charts.line_charts import MIN_POINTS, column_lines_chart
+from calibrant.reporting.document import Block, Figure, Section
+from calibrant.reporting.estimates import estimate_table
+from calibrant.reporting.report_data import ReportData, Subject, curve_options
+
+LEAD = "Is the model less certain when it is wrong, and how much of its uncertainty is epistemic?"
 HISTOGRAMS = {
     "entropy": (
-        "Entropy of predictions",
-        "entropy in nats",
-        "How uncertain the model is of how many rows. It knows its errors where wrong rows lie further to the right.",
+        "Predictive entropy",
+        "entropy (nats)",
+        "Distribution of uncertainty over rows. If wrong predictions have higher entropy, uncertainty identifies "
+        "errors.",
     ),
     "mutual_information": (
-        "What the members disagree on",
-        "mutual information in nats",
-        "The part of the entropy that knowing the right member would remove: more data may reduce it, unlike the rest.",
+        "Epistemic uncertainty (member disagreement)",
+        "mutual information (nats)",
+        "The part of the entropy that is due to disagreement of the members. More training data can reduce it.",
     ),
 }
-UNLABELLED = " These rows have no labels: right and wrong are not known."
+UNLABELLED = " These rows have no labels."
 AVU = (
-    "Rows below the threshold count as certain. AvU is the share of rows that are right and certain or wrong and "
-    "uncertain. Thresholds run from the lowest to the highest uncertainty of this model, which others do not share: "
-    "not for comparing models."
+    "Rows below the threshold count as certain. AvU is the share of rows that are accurate and certain or inaccurate "
+    "and uncertain. Thresholds are relative to the range of uncertainty of this model, so this chart cannot compare "
+    "models."
 )
 LINES = {
     "avu": "AvU",
@@ -37,52 +39,35 @@ LINES = {
 SCORES = {"entropy": "entropy", "max_probability": "1 − confidence"}
 
 
-def section(gathered: Gathered) -> Section | None:
+def section(report: ReportData) -> Section | None:
     """A panel for each input that has one of the curves or means."""
-    panels = [Panel(k, found) for k, subject in enumerate(gathered.subjects) if (found := _blocks(subject))]
-    return Section("uncertainty", "Uncertainty of rows", tuple(panels), LEAD) if panels else None
+    panels = report.panels(_blocks)
+    return Section("uncertainty", "Uncertainty", panels, LEAD) if panels else None
 
 
-def _blocks(subject: Subject) -> tuple[Block, ...]:
-    histograms = [_histogram(subject, name) for name in HISTOGRAMS]
-    means = estimates(subject.scored, MEANS, "Means over rows")
-    versus = estimates(subject.scored, VERSUS, "Accuracy versus uncertainty")
-    made = [*histograms, *means, *_versus(subject), *versus]
-    return tuple(block for block in made if block is not None)
-
-
-def _histogram(subject: Subject, name: str) -> Figure | None:
-    curve = subject.curves.get(name)
-    if curve is None:
-        return None
-    title, of, caption = HISTOGRAMS[name]
-    caption += UNLABELLED * ("correct" not in curve)
-    kinds, columns = ("right", "wrong"), ("correct", "wrong")
-    return split_histogram(
-        curve, kinds, columns, key=name.replace("_", "-"), title=title, of=of, caption=caption
-    )  # fmt: skip
-
-
-def _versus(subject: Subject) -> list[Figure]:
-    """The curve of each uncertainty that there is one of."""
-    out = []
+def _blocks(subject: Subject) -> Iterator[Block | None]:
+    """Histograms, means, and the curves of all uncertainty scores."""
+    for name, (title, of, caption) in HISTOGRAMS.items():
+        if name in subject.curves:
+            curve, key = subject.curves[name], name.replace("_", "-")
+            caption += UNLABELLED * ("correct" not in curve)
+            yield split_histogram(curve, ("correct", "wrong"), key=key, title=title, of=of, caption=caption)
+    yield from estimate_table(subject.metrics_view, on_axis("uncertainty"), "Mean uncertainty")
     for name, curve in subject.curves.items():
         kind, options = curve_options(name)
         score = options.get("score", "entropy")
-        if kind != "avu" or score not in SCORES or len(curve["t"]) < FEWEST:
+        if kind != "avu" or score not in SCORES or len(curve["t"]) < MIN_POINTS:
             continue
         lines = tuple((column, shown) for column, shown in LINES.items() if column in curve)
-        names = ("uncertainty", *(column for column, _ in lines))
         also = (("uncertainty", SCORES[score]),)
-        out.append(
-            Figure(
-                key="avu",
-                title="Accuracy versus uncertainty",
-                chart=lines_chart("threshold, from the lowest to the highest", "share", lines, also=also),
-                data={(): {"x": curve["t"]} | {name: curve[name] for name in names}},
-                heads={"x": "threshold", "uncertainty": SCORES[score]} | dict(lines),
-                said="AvU, p(accurate | certain) and p(uncertain | inaccurate) against the threshold of uncertainty",
-                caption=AVU,
-            )
+        yield Figure(
+            key="avu",
+            title="Accuracy versus uncertainty",
+            chart=column_lines_chart("relative threshold", "share", lines, also=also),
+            data={(): {"x": curve["t"]} | {column: curve[column] for column, _ in (*also, *lines)}},
+            heads={"x": "relative threshold", **dict(also), **dict(lines)},
+            description="AvU, p(accurate | certain) and p(uncertain | inaccurate) by uncertainty threshold",
+            caption=AVU,
         )
-    return out
+    names = on_axis("accuracy versus uncertainty")
+    yield from estimate_table(subject.metrics_view, names, "Accuracy versus uncertainty")

@@ -1,82 +1,73 @@
-"""The answer: does the model know what it does not know, in plain words with the numbers that carry it."""
+"""The verdict: is the model calibrated, in plain words with the evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from calibrant.evaluation.result import Evaluation
-from calibrant.evaluation.verdict import InputVerdict, Point
-from calibrant.reporting.document import Block, Fold, Heading, Panel, Points, Section
-from calibrant.reporting.gathering import Gathered, Subject
+from calibrant.render.verdicts.api import InputVerdict, Point
+from calibrant.reporting.document import Block, Details, Heading, Panel, Points, Section
+from calibrant.reporting.labels import as_sentence
+from calibrant.reporting.report_data import ReportData, Subject
+from calibrant.results.evaluation import COMPARISON, RECALIBRATION, Evaluation
 
-MOST = 12
-"""Inputs whose answers stand in the open; of more, below a fold."""
+MAX_OPEN = 12
+"""Verdicts of inputs that are visible without opening a list."""
 
 
-def section(gathered: Gathered) -> Section | None:
-    """The answers of all inputs, what was found of them together, and the points of the chosen one."""
-    every = [_said(gathered, subject) for subject in gathered.subjects]
+def section(report: ReportData) -> Section | None:
+    """The verdict of every input, statements on several inputs, and the evidence for the selected input."""
+    verdicts = [_input_verdicts(report, subject) for subject in report.subjects]
+    several = len(report.subjects) > 1
     blocks: list[Block] = []
-    if len(gathered.subjects) > 1:
-        blocks += _answers(gathered, every)
-    together = _together(gathered)
-    blocks += [Heading("Together"), Points(together)] if together else []
-    for k, found in enumerate(every):
-        if found:
-            name = [Heading(f"{gathered.subjects[k].name}: {found[0].headline}")] if gathered.several else []
-            blocks.append(Panel(k, (*name, _points(found))))
+    if several:
+        pairs = zip(report.subjects, verdicts, strict=True)
+        lines = Points(tuple((known[0].tone, subject.name, known[0].headline) for subject, known in pairs if known))
+        if len(lines.items) > MAX_OPEN:
+            blocks += [Details(f"Verdicts of {len(lines.items)} inputs", (lines,))]
+        elif lines.items:
+            blocks += [lines]
+    statements = (point for known in report.verdicts.values() for point in known.points)
+    overall = _items(point for point in statements if point.topic != "notes")  # notes have a section of their own
+    blocks += [Heading("Overall"), Points(overall)] if overall else []
+    for k, known in enumerate(verdicts):
+        if known:
+            heading = [Heading(f"{report.subjects[k].name}: {known[0].headline}")] if several else []
+            points = [point for item in known for point in (_summary(item), *item.points)][
+                1:
+            ]  # the first is the heading
+            blocks.append(Panel(k, (*heading, Points(_items(points)))))
     lead = "Does the model know what it does not know?"
     return Section("verdict", "Verdict", tuple(blocks), lead) if blocks else None
 
 
-def _answers(gathered: Gathered, every: list[list[InputVerdict]]) -> list[Block]:
-    """One line for each input."""
-    said = zip(gathered.subjects, every, strict=True)
-    lines = Points(tuple((found[0].tone, subject.name, found[0].headline) for subject, found in said if found))
-    if len(lines.items) > MOST:
-        return [Fold(f"The answers of {len(lines.items)} inputs", (lines,))]
-    return [lines] if lines.items else []
+def headline(report: ReportData) -> tuple[str, str]:
+    """The verdict in one line, and its tone: of the single input, of the comparison, or of most inputs."""
+    if len(report.subjects) == 1 and (known := _input_verdicts(report, report.subjects[0])):
+        return known[0].headline, known[0].tone
+    names = {subject.name for subject in report.subjects}
+
+    def scope(evaluation: Evaluation) -> tuple[bool, bool, int]:
+        """How much an evaluation says about all inputs: a comparison of them most, then the one with most metrics."""
+        compared = evaluation.kind == COMPARISON and names <= {item["name"] for item in evaluation.inputs}
+        metrics = sum(len(result.metrics) for result in evaluation.results) if evaluation.kind != COMPARISON else 0
+        return compared, evaluation.kind != RECALIBRATION, metrics
+
+    verdict = report.verdicts[id(sorted(report.evaluations, key=scope)[-1])]
+    return verdict.headline, verdict.tone
 
 
-def headline(gathered: Gathered) -> tuple[str, str]:
-    """The answer in one line, and its tone: of the one input, of the models that are compared, or of most inputs."""
-    if len(gathered.subjects) == 1 and (said := _said(gathered, gathered.subjects[0])):
-        return said[0].headline, said[0].tone
-    names = {subject.name for subject in gathered.subjects}
-    known = sorted(gathered.evaluations, key=lambda evaluation: _weight(evaluation, names))
-    found = gathered.verdicts[id(known[-1])]
-    return found.headline, found.tone
+def _input_verdicts(report: ReportData, subject: Subject) -> list[InputVerdict]:
+    """The verdict on the metrics of an input, then the one on its checks."""
+    views = [view for view in (subject.metrics_view, subject.checks_view) if view is not None]
+    return [report.input_verdicts[id(view.evaluation)][view.result.input] for view in views]
 
 
-def _weight(evaluation: Evaluation, names: set[str]) -> tuple[bool, bool, int]:
-    """What an evaluation says of the whole: a comparison of all inputs most, then one with the most metrics."""
-    compared = evaluation.comparison is not None and names <= {item["name"] for item in evaluation.inputs}
-    metrics = sum(len(result.metrics) for result in evaluation.results) if evaluation.comparison is None else 0
-    return compared, evaluation.recalibration is None, metrics
+def _summary(verdict: InputVerdict) -> Point:
+    """The headline of a verdict on checks, which stands beside that on the metrics."""
+    return Point(verdict.tone, "posterior predictive checks", verdict.headline)
 
 
-def _said(gathered: Gathered, subject: Subject) -> list[InputVerdict]:
-    """What is said of one input: by its metrics, then by its checks."""
-    known = [found for found in (subject.scored, subject.checked) if found is not None]
-    return [gathered.said[id(found.evaluation)][found.result.input] for found in known]
-
-
-def _points(found: list[InputVerdict]) -> Points:
-    """Those of its metrics, then those of its checks."""
-    return Points(tuple(_items(point for item in found for point in item.points)))
-
-
-def _together(gathered: Gathered) -> tuple[tuple[str, str, str], ...]:
-    """What was found of several inputs at once: comparisons, gains, shift and gates; notes have their own section."""
-    points = [point for found in gathered.verdicts.values() for point in found.points]
-    return tuple(_items(point for point in points if point.topic != "notes"))
-
-
-def _items(points: Iterable[Point]) -> list[tuple[str, str, str]]:
-    """Each statement once."""
-    return list(dict.fromkeys((point.tone, point.topic.capitalize(), _sentence(point.text)) for point in points))
-
-
-def _sentence(text: str) -> str:
-    """With a capital, unless it begins with a name."""
-    return text if text.partition(" ")[0].endswith(":") else text[:1].upper() + text[1:]
+def _items(points: Iterable[Point]) -> tuple[tuple[str, str, str], ...]:
+    """Distinct statements as sentences, without the backticks of commands; their topics are headings."""
+    texts = ((point, point.text.replace("`", "").removeprefix("next: ")) for point in points)
+    return tuple(dict.fromkeys((point.tone, point.topic.capitalize(), as_sentence(text)) for point, text in texts))

@@ -1,0 +1,1 @@
+"""Compiled loops for regression scores and mixture quantiles."""

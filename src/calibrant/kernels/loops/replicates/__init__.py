@@ -1,0 +1,1 @@
+"""Compiled loops that draw replicated data sets from predictions."""

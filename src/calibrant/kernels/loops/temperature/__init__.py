@@ -1,0 +1,1 @@
+"""Compiled loops over log-likelihoods as functions of temperatures."""

@@ -1,0 +1,1 @@
+"""Replicated data sets drawn from predictions: typed entry points of `loops.replicates`."""

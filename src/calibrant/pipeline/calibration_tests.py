@@ -1,0 +1,156 @@
+"""The tests behind a verdict on calibration: one fixed family per kind of predictions, in the same pass as the metrics.
+
+The family is computed whenever a calibration error is requested, whichever that is, so that two commands about one file
+cannot disagree. What it decides is said in `render.verdicts.calibration`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtr
+
+from calibrant.calibration.null_mean import p_value
+from calibrant.errors import plain
+from calibrant.intervals import normal_quantile
+from calibrant.kernels.loops.optional_columns import FIXED
+from calibrant.pipeline.select_metrics import MAX_KEPT_ROWS, Input, kind_of, verdict_specs
+from calibrant.predictions import Classification, Judged, Regression
+from calibrant.predictions.files.stream import Stream
+from calibrant.registry.estimate import Estimate, Settings
+from calibrant.registry.metric import Spec
+from calibrant.registry.state.accumulators import Accumulated, Reduced
+from calibrant.registry.state.binned_state import BinnedPairs
+from calibrant.registry.state.classwise_state import Table
+from calibrant.registry.state.pairs import KeptPairs
+from calibrant.render.verdicts.calibration import FAMILY_LEVEL, holm
+from calibrant.results.verdict import ClassShare, Evidence
+
+
+@dataclass(frozen=True)
+class Family:
+    """The tests of one kind of predictions."""
+
+    kind: str
+    """binary, classes, judged or regression."""
+    tests: tuple[Spec, ...]
+    direction: tuple[Spec, ...]
+    """Statistics that show a direction, and are no tests of the family."""
+    missing: Mapping[str, str]
+    """Specs that these predictions cannot give, and why."""
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        """Everything that has to be computed."""
+        return (*self.tests, *self.direction)
+
+
+def family_of(source: Input, by_unit: bool) -> Family | None:
+    """The family of these predictions; None without labels."""
+    example = source.example
+    kind = kind_of(example)
+    if kind is None or not example.has_labels:
+        return None
+    tests, missing = verdict_specs(example), {}
+    for spec in tests:
+        if reason := spec.metric.unsupported_reason(spec, example):
+            missing[spec.text] = reason.text
+        elif by_unit and not spec.metric.supports_units:
+            missing[spec.text] = "rows of a unit are dependent"
+        elif isinstance(source, Stream) and source.n > MAX_KEPT_ROWS and spec.metric.keeps_rows(spec):
+            missing[spec.text] = f"it keeps every row, and there are {source.n}"
+    direction = verdict_specs(example, "test_direction") if kind == "classes" else []
+    return Family(kind, tuple(spec for spec in tests if spec.text not in missing), tuple(direction), missing)
+
+
+def collect_evidence(
+    family: Family,
+    metrics: Accumulated,
+    estimates: Mapping[str, Estimate],
+    settings: Settings,
+    example: Classification | Judged | Regression,
+) -> Evidence:
+    """The evidence of one input, after its pass."""
+    tests, missing = {}, dict(family.missing)
+    stricter = replace(settings, level=1.0 - FAMILY_LEVEL / max(len(family.tests), 1))
+    for spec in family.tests:
+        e = estimates[spec.text]
+        if math.isnan(e.p_value) and spec.metric.direction == "lower" and math.isfinite(e.low):
+            # no redrawn labels (units, soft labels): whether the interval at the level of the correction excludes 0
+            strict = metrics.each[spec.text].result(stricter)
+            if strict.high > strict.low:
+                e = replace(e, p_value=(1.0 - stricter.level) if strict.low > 0.0 else 1.0)
+            else:
+                missing[spec.text] = "its interval has no width"
+        elif math.isnan(e.p_value) and math.isfinite(e.low) and e.high > e.low and math.isfinite(spec.metric.expected):
+            # a robust interval by units, symmetric about the value: Student's t with one degree less than units
+            units = number_of_units(metrics.each[spec.text])
+            if units < FEWEST_UNITS:
+                missing[spec.text] = f"{units} units are too few"
+            else:
+                error = 0.5 * (e.high - e.low) / normal_quantile(e.level)
+                t = abs(e.value - spec.metric.expected) / error
+                e = replace(e, p_value=float(2.0 * stdtr(units - 1, -t)))
+        elif math.isnan(e.p_value):
+            missing[spec.text] = (
+                "it cannot be estimated" if math.isnan(e.value) else "no valid test is known for such rows"
+            )
+        tests[spec.text] = e
+    return Evidence(
+        family.kind,
+        tests,
+        {spec.text: estimates[spec.text] for spec in family.direction},
+        missing,
+        class_shares(metrics, example) if family.kind == "classes" else (),
+        mean_and_share(metrics, family),
+    )
+
+
+FEWEST_UNITS = 20
+"""Units below which the robust standard error of the slope is too small."""
+
+
+def number_of_units(accumulator: Any) -> int:
+    """Of the rows that an accumulator keeps."""
+    units = accumulator.state.arrays()[3] if isinstance(getattr(accumulator, "state", None), KeptPairs) else None
+    return 0 if units is None else len(np.unique(units))
+
+
+def mean_and_share(metrics: Accumulated, family: Family) -> tuple[float, float] | None:
+    """Mean prediction and observed share, from the bins of the family's ECE."""
+    for spec in family.tests:
+        accumulator = metrics.each[spec.text]
+        state = accumulator.state if isinstance(accumulator, Reduced) else None
+        if isinstance(state, BinnedPairs) and state.sums is not None:
+            table = state.table()
+            if (mass := float(table.w.sum())) > 0:
+                return float(table.wp.sum()) / mass, float(table.wy.sum()) / mass
+    return None
+
+
+def class_shares(metrics: Accumulated, example: Classification | Judged | Regression) -> tuple[ClassShare, ...]:
+    """The classes whose mean probability differs significantly from their share, from the class-wise table."""
+    state = next((state for state in metrics.states.values() if isinstance(state, Table)), None)
+    if state is None or state.weighted or state.by_unit or not isinstance(example, Classification) or not state.n:
+        return ()
+    layers = state.table.astype(np.float64) / FIXED
+    if len(layers) < 5:
+        return ()
+    count, p, squares, y = layers[:4]
+    cubes = squares * p / np.where(count > 0, count, 1.0)
+    total, variance = (p - y).sum(axis=1), (p - squares).sum(axis=1)
+    third = -(p - 3.0 * squares + 2.0 * cubes).sum(axis=1)
+    p_values = [p_value(t, max(v, 0.0), g, 1.0) for t, v, g in zip(total, variance, third, strict=True)]
+    adjusted = holm(p_values)
+    names = example.class_names or tuple(str(k) for k in range(example.classes))
+    return tuple(
+        ClassShare(
+            plain(str(names[k])), float(p[k].sum()) / state.n, float(y[k].sum()) / state.n, p_values[k], adjusted[k]
+        )
+        for k in range(len(p_values))
+        if adjusted[k] <= 0.05
+    )

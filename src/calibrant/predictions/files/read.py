@@ -1,0 +1,151 @@
+"""`read`: load predictions from files into memory."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from calibrant.errors import CalibrantWarning, FileError, InputError, error_context, show
+from calibrant.predictions import InMemory
+from calibrant.predictions.arrays import row_axis
+from calibrant.predictions.files.assemble import Plan, build
+from calibrant.predictions.files.binary import memory_limit
+from calibrant.predictions.files.sources import Source, combined_sha256, list_shards, open_shard
+from calibrant.predictions.files.tables import ColumnOptions, are_names, as_named
+
+
+def read(
+    path: str | Path,
+    *,
+    rename: Mapping[str, str] | None = None,
+    member: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    strict: bool = False,
+) -> InMemory:
+    """Read predictions from files into memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .npz, .parquet, .arrow, .safetensors, .csv or .jsonl file, or a folder of .npy files. A folder or pattern
+        ('parts/*.npz') of several such files is one input, in the order of their paths. `FILE::logits=scores,member=0`
+        renames arrays and selects members.
+    rename : mapping of str to str, optional
+        Key of the format to name in the file: {"logits": "logits_test"}.
+    member : int, optional
+        Read only this ensemble member.
+    columns : mapping of str to str, optional
+        Key to column of a table: {"labels": "truth", "probs": "p_*"}.
+    strict : bool
+        Raise an error for arrays that are otherwise ignored with a warning.
+
+    Returns
+    -------
+    Classification, Judged or Regression
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "net.csv"
+    >>> _ = path.write_text("truth,p_cat,p_dog\\ncat,0.8,0.2\\ndog,0.3,0.7\\n")
+    >>> cal.read(path, columns={"labels": "truth", "probs": "p_*"})
+    Classification('net', probs, rows=2, classes=2, members=1, labels=True)
+    """
+    predictions = read_source(make_source(path, rename, member), ColumnOptions.of(columns or {}), strict=strict)
+    for note in predictions.notes():
+        warnings.warn(note.message, CalibrantWarning, stacklevel=2)
+    return predictions
+
+
+def make_source(path: str | Path, rename: Mapping[str, str] | None, member: int | None) -> Source:
+    """Combine the path and arguments of `read` and `scan`."""
+    source = Source.parse(str(path))
+    return Source(source.path, {**source.rename, **(rename or {})}, source.member if member is None else member)
+
+
+def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False) -> InMemory:
+    """`read` without warnings; the notes of the returned predictions hold them."""
+    plans: list[Plan] = []
+    loaded: list[dict[str, np.ndarray]] = []
+    hashes: list[tuple[str, str]] = []
+    total, named = 0, False
+    for path in list_shards(source.path):
+        with open_shard(path, columns, source.rename) as shard:
+            plan = Plan.of(shard.store, path, strict, source.elsewhere)
+            hashes.append((path.name, shard.digest()))
+            if plans and not plan.n:
+                continue  # other tools leave empty shards
+            if plans and not plans[0].n:
+                plans, loaded = [], []
+            if plans:
+                plan.check_fits(plans[0])
+            keys = (*plan.by_row(), *plan.constants())
+            total += sum(shard.store[key].nbytes for key in keys)
+            if total > memory_limit():
+                most = f"{memory_limit() / 2**30:.1f} GiB"
+                expected = f"arrays of at most {most} in total, three quarters of the memory"
+                hint = "read block by block with calibrant.scan or --blocks, or raise CALIBRANT_MAX_BYTES"
+                raise FileError(str(path), expected=expected, got=f"{total / 2**30:.1f} GiB", hint=hint)
+            loaded.append({key: shard.store[key].load() for key in keys})
+            plans.append(plan)
+            named = named or shard.named
+    if named and "labels" in loaded[0]:  # one decision for all shards
+        as_names = all(are_names(arrays["labels"], arrays["classes"]) for arrays in loaded)
+        for arrays in loaded:
+            arrays["labels"] = as_named(arrays["labels"], as_names)
+    try:
+        with error_context(source.path.name):
+            predictions = build(plans[0], _concatenate(plans, loaded), source.name)
+    except FileError:
+        raise
+    except InputError:
+        for plan, arrays in zip(plans, loaded, strict=True) if len(plans) > 1 else ():  # name the invalid shard
+            with error_context(plan.path.name):
+                build(plan, {key: array for key, array in arrays.items() if key != "weights"}, source.name)
+        raise
+    predictions = predictions._with_info(replace(predictions.info, origin=source.path.name))
+    with error_context(source.path.name):
+        predictions = source.select_members(predictions)
+    notes = tuple(note for plan in plans for note in plan.notes())
+    return predictions.with_notes(notes, hashes[0][1] if len(hashes) == 1 else combined_sha256(hashes))
+
+
+def _concatenate(plans: list[Plan], loaded: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The rows of all shards; arrays without rows must be equal."""
+    if len(loaded) == 1:
+        return loaded[0]
+    first, out = plans[0], {}
+    for key, array in loaded[0].items():
+        parts = [arrays[key] for arrays in loaded]
+        if key in first.constants():
+            for plan, part in zip(plans, parts, strict=True):
+                check_same_constant(plan, key, part, array)
+            out[key] = array
+            continue
+        for plan, part in zip(plans, parts, strict=True):
+            check_same_type(plan, key, part, array, first)
+        out[key] = np.concatenate(parts, axis=row_axis(key, array.ndim))
+    return out
+
+
+def check_same_constant(plan: Plan, key: str, part: np.ndarray, first: np.ndarray) -> None:
+    """Raise `FileError` for a shard whose classes, names, levels or meta differ from the first."""
+    if not np.array_equal(part, first):
+        expected = f"the same {show(key)} in every shard"
+        hint = "write all shards with the same values, or remove this file"
+        raise FileError(str(plan.path), expected=expected, got="values that differ from the first shard", hint=hint)
+
+
+def check_same_type(plan: Plan, key: str, part: np.ndarray, array: np.ndarray, first: Plan) -> None:
+    """Raise `FileError` for a shard of another precision, or with text where the first has numbers."""
+    same = part.dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
+    text_and_numbers = (part.dtype.kind == "U") != (array.dtype.kind == "U")
+    if text_and_numbers or (key in first.main and not same):
+        expected = f"{show(key)} in {array.dtype}, as in {first.path.name}"
+        hint = f"write {show(key)} with the same dtype in every shard"
+        raise FileError(str(plan.path), expected=expected, got=f"{part.dtype}", hint=hint)

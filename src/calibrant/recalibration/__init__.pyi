@@ -1,0 +1,36 @@
+from calibrant.recalibration.api import Recalibration as Recalibration
+from calibrant.recalibration.api import recalibrate as recalibrate
+from calibrant.recalibration.base import Recalibrator as Recalibrator
+from calibrant.recalibration.cross_fitting import CrossFit as CrossFit
+from calibrant.recalibration.cross_fitting import cross_fit as cross_fit
+from calibrant.recalibration.fit_report import FitReport as FitReport
+from calibrant.recalibration.lookup import methods_for as methods_for
+from calibrant.recalibration.lookup import recalibrator as recalibrator
+from calibrant.recalibration.methods.avu import AvUTemperatureScaling as AvUTemperatureScaling
+from calibrant.recalibration.methods.beta import BetaCalibration as BetaCalibration
+from calibrant.recalibration.methods.ets import EnsembleTemperatureScaling as EnsembleTemperatureScaling
+from calibrant.recalibration.methods.identity import Identity as Identity
+from calibrant.recalibration.methods.levels import IsotonicLevels as IsotonicLevels
+from calibrant.recalibration.methods.linear_maps import VectorScaling as VectorScaling
+from calibrant.recalibration.methods.member_temperatures import MemberTemperatureScaling as MemberTemperatureScaling
+from calibrant.recalibration.methods.odir import DirichletCalibration as DirichletCalibration
+from calibrant.recalibration.methods.odir import MatrixScaling as MatrixScaling
+from calibrant.recalibration.methods.one_vs_rest import HistogramBinning as HistogramBinning
+from calibrant.recalibration.methods.one_vs_rest import IsotonicCalibration as IsotonicCalibration
+from calibrant.recalibration.methods.one_vs_rest import MulticlassIsotonic as MulticlassIsotonic
+from calibrant.recalibration.methods.order_preserving import DiagonalNetwork as DiagonalNetwork
+from calibrant.recalibration.methods.order_preserving import OrderInvariantNetwork as OrderInvariantNetwork
+from calibrant.recalibration.methods.order_preserving import OrderPreservingNetwork as OrderPreservingNetwork
+from calibrant.recalibration.methods.spline import SplineCalibration as SplineCalibration
+from calibrant.recalibration.methods.std import StdScaling as StdScaling
+from calibrant.recalibration.methods.temperature import TemperatureScaling as TemperatureScaling
+from calibrant.recalibration.methods.variance import VarianceScaling as VarianceScaling
+from calibrant.recalibration.paired_gain import improvement as improvement
+from calibrant.recalibration.selection import Candidate as Candidate
+from calibrant.recalibration.selection import Choice as Choice
+from calibrant.recalibration.selection import choose as choose
+from calibrant.recalibration.serialization import load as load
+from calibrant.results.improvement import Gain as Gain
+from calibrant.results.improvement import Improvement as Improvement
+
+__all__: list[str]

@@ -1,0 +1,1 @@
+"""One file per recalibration method, and what several of them share."""

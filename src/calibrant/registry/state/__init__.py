@@ -1,0 +1,1 @@
+"""Accumulators: mergeable states that metrics are computed from."""

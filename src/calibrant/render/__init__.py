@@ -1,0 +1,1 @@
+"""Words and tables from stored records; computes no metric."""

@@ -1,0 +1,1 @@
+"""Altair charts, built without data in the style of the report."""

@@ -1,0 +1,1 @@
+"""Stored records: the results of evaluations, checks, comparisons and recalibrations, and their JSON."""
