@@ -11,7 +11,15 @@ from evidence.known import KNOWN
 from evidence.simulation import Draw, covered, simulate, width
 
 DETECTION = ("auroc", "aupr_out", "aupr_in", "detection_accuracy", "fpr95", "wasserstein")
-SELECTIVE = ("aurc", "avu_auc(score=max_probability)", "misclassification_auroc")
+SELECTIVE = (
+    "aurc",
+    "avu_auc(score=max_probability)",
+    "avu_auc(score=max_probability,thresholds=fixed)",
+    "avu(score=max_probability,threshold=0.3)",
+    "p_accurate_certain(score=max_probability,threshold=0.3)",
+    "p_uncertain_inaccurate(score=max_probability,threshold=0.3)",
+    "misclassification_auroc",
+)
 APART = 1.5
 """Distance between the means of two normal populations of scores."""
 

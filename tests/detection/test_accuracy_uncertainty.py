@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.detection import accuracy_uncertainty as au
-from calibrant.kernels.loops.resampling import POISSON_WORDS
-from calibrant.kernels.philox import words
 
 CLOSE = 1e-12
 NAN = math.nan
@@ -42,8 +40,13 @@ def shares(ac, au, ic, iu):
     )
 
 
-def curve_of(u, e, w=None):
-    thresholds = [u.min() + t / 20 * (u.max() - u.min()) for t in range(20)] + [u.max()]
+def mean_of(terms):
+    return (terms.value * terms.mass).sum() / terms.mass.sum()
+
+
+def curve_of(u, e, w=None, ends=None):
+    low, high = ends or (u.min(), u.max())
+    thresholds = [low + t / 20 * (high - low) for t in range(20)] + [high]
     return thresholds, np.array([shares(*counted(t, u, e, w)) for t in thresholds])
 
 
@@ -57,7 +60,9 @@ def test_plain_loops_agree(soft, weighted):
     np.testing.assert_allclose(got.threshold, thresholds, atol=CLOSE)
     np.testing.assert_allclose(np.stack(got[2:], axis=1), expected, atol=CLOSE)
     assert au.avu_auc(u, e, w) == pytest.approx(np.trapezoid(expected[:, 0], got.level), abs=CLOSE)
-    assert np.average(au.avu_auc_rows(u, e, w), weights=w) == pytest.approx(au.avu_auc(u, e, w), abs=CLOSE)
+    assert mean_of(au.area_terms(u, e, w)) == pytest.approx(au.avu_auc(u, e, w), abs=CLOSE)
+    for terms, share in zip(au.terms_at(got.threshold[7], u, e, w), expected[7], strict=True):
+        assert mean_of(terms) == pytest.approx(share, abs=CLOSE)
     cells = au.cells_at(got.threshold[7], u, e, w)
     np.testing.assert_allclose(cells, counted(got.threshold[7], u, e, w), atol=1e-10)
     assert au.avu(cells) == pytest.approx(expected[7, 0], abs=CLOSE)
@@ -78,7 +83,12 @@ def test_ties_weights_and_shifts(rows):
     got = au.avu_curves(u, e)
     np.testing.assert_allclose(np.stack(got[2:], axis=1), curve_of(u, e)[1], atol=CLOSE)
     np.testing.assert_allclose(au.avu_curves(0.1 * u + 0.7, e)[2:], got[2:], atol=CLOSE)
-    assert au.avu_auc_rows(u, e).mean() == pytest.approx(au.avu_auc(u, e), abs=CLOSE)
+    assert mean_of(au.area_terms(u, e)) == pytest.approx(au.avu_auc(u, e), abs=CLOSE)
+    fixed = au.avu_curves(u, e, ends=(0.0, 10.0))
+    np.testing.assert_allclose(np.stack(fixed[2:], axis=1), curve_of(u, e, ends=(0.0, 10.0))[1], atol=CLOSE)
+    assert mean_of(au.area_terms(u, e, ends=(0.0, 10.0))) == pytest.approx(
+        au.avu_auc(u, e, None, (0.0, 10.0)), abs=CLOSE
+    )
 
 
 def test_a_row_on_a_threshold_is_certain_whatever_rounding_says():
@@ -91,34 +101,102 @@ def test_a_row_on_a_threshold_is_certain_whatever_rounding_says():
 def test_order_of_rows_changes_no_bit(soft, with_units):
     u, e = problem(301, 2, 1, soft)
     w = np.round(np.random.default_rng(0).exponential(size=301), 1)
-    units = np.arange(301) // 7 if with_units else None
     t = au.default_threshold(u, e, w)
     curves = au.avu_curves(u, e, w)
-    drawn = au.avu_replicates(u, e, w, units, threshold=t, replicates=9, seed=3)
     for seed in range(3):
         p = np.random.default_rng(seed).permutation(301)
-        number = None if units is None else units[p]
         assert au.default_threshold(u[p], e[p], w[p]) == t
         np.testing.assert_array_equal(au.avu_curves(u[p], e[p], w[p]), curves)
-        again = au.avu_replicates(
-            u[p], e[p], w[p], number, threshold=t, replicates=9, seed=3, threads=1 + seed
-        )  # fmt: skip
-        np.testing.assert_array_equal(again, drawn)
+    rng = np.random.default_rng(1)
+    confidence, correct = rng.uniform(size=301).round(2), 1.0 - e
+    columns = {"unit": np.arange(301) // 7}
+    rows = cal.Judged.from_confidence(confidence, (correct > 0.5).astype(int), columns=columns)
+    p = rng.permutation(301)
+    first, second = (
+        cal.evaluate(r, NAMES, units="unit" if with_units else None, curves=False) for r in (rows, rows[p])
+    )
+    for name in NAMES:
+        assert (first[name].low, first[name].high) == (second[name].low, second[name].high)
 
 
-@pytest.mark.parametrize("with_units", [False, True])
-def test_replicates_are_values_of_poisson_weights(with_units):
-    """The threshold and the range of uncertainties stay those of all rows."""
-    u, e = problem(157, 4, 1)
-    order = np.lexsort((e, u))
-    units = np.arange(157) % 40 if with_units else None
-    got = au.avu_replicates(u, e, None, units, threshold=1.5, replicates=5, seed=11)
-    rows = au.avu_auc_rows(u, e)[order]
-    for r in range(5):
-        counts = (words(11, au.ACCURACY_UNCERTAINTY, r, 40 if with_units else 157)[:, None] >= POISSON_WORDS).sum(1)
-        counts = counts[units[order]] if with_units else counts
-        expected = shares(*counted(1.5, u[order], e[order], counts))
-        assert got[r] == pytest.approx((*expected, np.average(rows, weights=counts)), abs=CLOSE)
+NAMES = [
+    f"{name}(score=max_probability)" for name in ("avu", "avu_auc", "p_accurate_certain", "p_uncertain_inaccurate")
+]
+
+
+def judged(u, e, **options):
+    """Answers with these uncertainties and errors."""
+    return cal.Judged.from_confidence(1.0 - u, 1 - e.astype(int), **options)
+
+
+def test_intervals_of_shares_are_those_of_their_rows():
+    """At a given threshold each is a share: of all rows, of the certain ones, of the wrong ones (Wilson 1927)."""
+    rng = np.random.default_rng(5)
+    u = rng.uniform(size=400).round(3)
+    e = (rng.uniform(size=400) < u).astype(float)
+    sure, wrong = u <= 0.4, e == 1
+    parts = {"avu": (sure != wrong, np.ones(400, bool)), "p_accurate_certain": (~wrong, sure),
+             "p_uncertain_inaccurate": (~sure, wrong)}  # fmt: skip
+    z = 1.959963984540054
+    for name, (hit, among) in parts.items():
+        spec = f"{name}(score=max_probability,threshold=0.4)"
+        got = cal.evaluate(judged(u, e), spec, curves=False)[spec]
+        n, share = int(among.sum()), float(hit[among].mean())
+        root = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+        ends = [(share + z * z / (2 * n) + sign * root) / (1 + z * z / n) for sign in (-1, 1)]
+        assert (got.value, got.low, got.high) == pytest.approx((share, *ends), abs=1e-12)
+        assert got.method == "wilson"
+
+
+def test_intervals_agree_with_a_bootstrap_of_units():
+    """Units of 5 rows that share their error: a bootstrap of units, with the threshold as given."""
+    rng = np.random.default_rng(6)
+    unit = np.repeat(np.arange(300), 5)
+    u = np.clip(rng.uniform(size=300)[unit] + rng.normal(scale=0.05, size=1500), 0, 1)
+    e = (rng.uniform(size=300)[unit] < u).astype(float)
+    rows = judged(u, e, columns={"unit": unit})
+    spec = "p_uncertain_inaccurate(score=max_probability,threshold=0.5)"
+    got = cal.evaluate(rows, spec, units="unit", curves=False)[spec]
+    wrong, unsure = (np.bincount(unit, x) for x in (e, e * (u > 0.5)))
+    drawn = rng.integers(0, 300, size=(4000, 300))
+    ratios = unsure[drawn].sum(1) / wrong[drawn].sum(1)
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    assert got.high - got.low == pytest.approx(high - low, rel=0.12)
+    assert (got.low, got.high) == pytest.approx((low, high), abs=0.02)
+
+
+@pytest.mark.parametrize("spec", ["avu_auc(score=max_probability,thresholds=fixed)",
+                                  "p_uncertain_inaccurate(score=max_probability,threshold=0.3)"])  # fmt: skip
+def test_intervals_at_fixed_thresholds_cover(spec):
+    """A calibrated model, P(wrong) = u uniform on (0, 0.5): 600 simulations of 200 rows, 4 standard errors."""
+    rng = np.random.default_rng(7)
+    big = rng.uniform(0, 0.5, 400_000)
+    wrong = rng.uniform(size=big.size) < big
+    of_all = mean_of(au.area_terms(big, big, ends=(0.0, 1.0)))  # the error rate of each row as a soft error
+    truth = of_all if spec.startswith("avu_auc") else 1 - 0.3**2 / 0.5**2
+    assert abs(truth - cal.measure(judged(big, wrong), spec)[spec]) < 0.005
+    hits = 0
+    for _ in range(600):
+        u = rng.uniform(0, 0.5, 200)
+        got = cal.evaluate(judged(u, (rng.uniform(size=200) < u)), spec, curves=False)[spec]
+        hits += got.low <= truth <= got.high
+    assert 0.95 - 4 * 0.0089 < hits / 600 <= 0.99
+
+
+def test_fixed_thresholds_need_a_score_with_a_largest_value():
+    rng = np.random.default_rng(0)
+    rows = cal.Classification.from_logits(rng.normal(size=(50, 3)), rng.integers(0, 3, 50))
+    with pytest.raises(cal.CalibrantError, match="energy has no largest value"):
+        cal.measure(rows, "avu_auc(score=energy,thresholds=fixed)")
+    entropy = -(rows.scores[0] - np.log(np.exp(rows.scores[0]).sum(1, keepdims=True)))
+    p = np.exp(-entropy)
+    u, e = (p * entropy).sum(1), (p.argmax(1) != rows.labels).astype(float)
+    expected = np.trapezoid(curve_of(u, e, ends=(0.0, math.log(3)))[1][:, 0], np.arange(21) / 20)
+    spec = "avu_auc(thresholds=fixed)"
+    got = cal.evaluate(rows, spec, curves=False)[spec]
+    assert got.value == pytest.approx(expected, abs=1e-9)
+    assert not got.method.endswith("approximate")
+    assert cal.evaluate(rows, "avu_auc", curves=False)["avu_auc"].method.endswith("approximate")
 
 
 def test_default_threshold_lies_between_the_averages():
@@ -147,10 +225,7 @@ def test_no_row_is_certain():
     assert cells == (0, 1, 0, 1)
     assert math.isnan(au.p_accurate_certain(cells))
     assert (float(au.avu(cells)), float(au.p_uncertain_inaccurate(cells))) == (0.5, 1.0)
-    drawn = au.avu_replicates(
-        np.array([0.0, 1.0]), np.array([0.0, 1.0]), None, None, threshold=-1.0, replicates=4, seed=0
-    )
-    assert np.isnan(drawn[:, 1]).all()
+    assert au.terms_at(-1.0, np.array([0.0, 1.0]), np.array([0.0, 1.0]))[1].mass.sum() == 0
 
 
 @pytest.mark.parametrize("u", [[0.0], [3.0, 3.0, 3.0, 3.0]])
@@ -163,13 +238,12 @@ def test_equal_uncertainties_give_the_accuracy(u):
 def test_undefined_without_weight_and_without_a_finite_range():
     u, e = np.array([0.0, 1.0, math.inf]), np.array([0.0, 0.0, 1.0])
     assert math.isnan(au.avu_auc(u, e))
-    assert np.isnan(au.avu_auc_rows(u, e)).all()
+    assert np.isnan(au.area_terms(u, e).value).all()
     assert float(au.avu(au.cells_at(1.0, u, e))) == 1.0
     assert au.avu_auc(u, e, np.array([1.0, 1.0, 0.0])) == pytest.approx(au.avu_auc(u[:2], e[:2]))
     for w, n in ((np.zeros(3), 3), (None, 0)):
         assert math.isnan(au.avu_auc(u[:n], e[:n], w))
         assert math.isnan(au.avu(au.cells_at(1.0, u[:n], e[:n], w)))
-        assert np.isnan(au.avu_replicates(u[:n], e[:n], w, None, threshold=1.0, replicates=2, seed=0)).all()
 
 
 def test_a_threshold_may_lie_below_zero():

@@ -3,7 +3,8 @@
 A row is certain at a threshold where its uncertainty is at most that, and uncertain above it. With e in [0, 1] the
 error of a row, 1 − e of its weight counts as accurate and e as inaccurate.
 
-Curves have 21 thresholds u_min + t(u_max − u_min), t = 0, 0.05 … 1, with the range of the rows that have weight.
+Curves have 21 thresholds u_min + t(u_max − u_min), t = 0, 0.05 … 1, with the range of the rows that have weight, or
+with fixed ends. Each share is a mean of terms of rows for given thresholds: that is what its interval rests on.
 If all uncertainties are equal, every row is certain at each threshold and `avu_auc` is the accuracy. If their range is
 not finite, the curves are undefined; without rows that have weight, everything is.
 
@@ -17,10 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.detection.ordering import replicates_of
-from calibrant.kernels.loops import detection as loops
 from calibrant.kernels.ordering import order_of
-from calibrant.kernels.resampling import ACCURACY_UNCERTAINTY
 
 STEPS = 20
 LEVELS = np.arange(STEPS + 1) / STEPS
@@ -80,10 +78,15 @@ def default_threshold(uncertainty: np.ndarray, error: np.ndarray, weights: np.nd
     return float(known.mean()) if known.size else float("nan")
 
 
-def avu_curves(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> Curves:
-    """AvU and both conditional shares over the 21 thresholds."""
+def avu_curves(
+    uncertainty: np.ndarray,
+    error: np.ndarray,
+    weights: np.ndarray | None = None,
+    ends: tuple[float, float] | None = None,
+) -> Curves:
+    """AvU and both conditional shares over the 21 thresholds, between the extremes of the rows or the given ends."""
     rows = _sorted(uncertainty, error, weights)
-    low, high = _ends(rows)
+    low, high = ends if ends and len(rows.weight) else _ends(rows)
     if not math.isfinite(high - low):
         return Curves(LEVELS.copy(), *np.full((4, STEPS + 1), np.nan))
     ends = np.searchsorted(_steps(rows.uncertainty, low, high), np.arange(STEPS + 1), side="right")
@@ -92,45 +95,47 @@ def avu_curves(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray |
     return Curves(LEVELS.copy(), threshold, avu(cells), p_accurate_certain(cells), p_uncertain_inaccurate(cells))
 
 
-def avu_auc(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> float:
+def avu_auc(
+    uncertainty: np.ndarray,
+    error: np.ndarray,
+    weights: np.ndarray | None = None,
+    ends: tuple[float, float] | None = None,
+) -> float:
     """The area under AvU over t, by the trapezoidal rule."""
-    curve = avu_curves(uncertainty, error, weights).avu
+    curve = avu_curves(uncertainty, error, weights, ends).avu
     return float((curve.sum() - 0.5 * (curve[0] + curve[-1])) / STEPS)
 
 
-def avu_auc_rows(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """The contribution of each row to `avu_auc`, which is their weighted mean for fixed u_min and u_max."""
-    low, high = _ends(_sorted(uncertainty, error, weights))
-    return _agreement(np.asarray(error, np.float64), _certain(np.asarray(uncertainty, np.float64), low, high))
+class Terms(NamedTuple):
+    """A share as the mean of terms of rows (N,), each of some mass: Σ mass·value / Σ mass."""
+
+    value: np.ndarray
+    mass: np.ndarray
 
 
-def avu_replicates(
+def terms_at(
+    threshold: float, uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[Terms, Terms, Terms]:
+    """The terms of AvU, p(accurate | certain) and p(uncertain | inaccurate) at a threshold."""
+    e, w = np.asarray(error, np.float64), _masses(error, weights)
+    certain = (np.asarray(uncertainty) <= threshold).astype(np.float64)
+    return Terms(_agreement(e, certain), w), Terms(1.0 - e, w * certain), Terms(1.0 - certain, w * e)
+
+
+def area_terms(
     uncertainty: np.ndarray,
     error: np.ndarray,
-    weights: np.ndarray | None,
-    units: np.ndarray | None,
-    *,
-    threshold: float,
-    replicates: int,
-    seed: int,
-    threads: int | None = None,
-) -> np.ndarray:
-    """(replicates, 4): AvU, p(accurate | certain), p(uncertain | inaccurate) at a threshold, and the AvU area.
+    weights: np.ndarray | None = None,
+    ends: tuple[float, float] | None = None,
+) -> Terms:
+    """The terms of `avu_auc`, given the lowest and the highest threshold."""
+    low, high = ends or _ends(_sorted(uncertainty, error, weights))
+    certain = _certain(np.asarray(uncertainty, np.float64), low, high)
+    return Terms(_agreement(np.asarray(error, np.float64), certain), _masses(error, weights))
 
-    Poisson resampling of rows, or of units numbered from 0; threshold, u_min and u_max are not resampled.
-    """
-    rows = _sorted(uncertainty, error, weights, units)
-    certain, wrong = (rows.uncertainty <= threshold).astype(np.float64), rows.error
-    area = _agreement(wrong, _certain(rows.uncertainty, *_ends(rows)))
-    terms = np.stack(
-        [np.ones(len(wrong)), _agreement(wrong, certain), certain, certain * (1 - wrong), wrong, wrong * (1 - certain),
-         area]
-    )  # fmt: skip
-    n, agree, sure, right_sure, bad, bad_unsure, whole = replicates_of(
-        loops.resampled_sums, ACCURACY_UNCERTAINTY, rows.weight, rows.units, (terms,), len(terms),
-        replicates=replicates, seed=seed, threads=threads,
-    ).T  # fmt: skip
-    return np.stack([_ratio(agree, n), _ratio(right_sure, sure), _ratio(bad_unsure, bad), _ratio(whole, n)], axis=1)
+
+def _masses(error: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    return np.ones(len(error)) if weights is None else np.asarray(weights, np.float64)
 
 
 class _Sorted(NamedTuple):
@@ -139,20 +144,17 @@ class _Sorted(NamedTuple):
     uncertainty: np.ndarray
     error: np.ndarray
     weight: np.ndarray
-    units: np.ndarray | None
 
 
-def _sorted(
-    uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None, units: np.ndarray | None = None
-) -> _Sorted:
+def _sorted(uncertainty: np.ndarray, error: np.ndarray, weights: np.ndarray | None) -> _Sorted:
     u, e = np.asarray(uncertainty, np.float64), np.asarray(error, np.float64)
-    order, _ = order_of(u, e, weights, units)
+    order, _ = order_of(u, e, weights)
     if weights is not None:
         order = order[weights[order] > 0.0]
         weight = weights[order].astype(np.float64)
     else:
         weight = np.ones(len(order))
-    return _Sorted(u[order], e[order], weight, None if units is None else units[order])
+    return _Sorted(u[order], e[order], weight)
 
 
 def _ends(rows: _Sorted) -> tuple[float, float]:

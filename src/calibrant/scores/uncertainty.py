@@ -6,6 +6,7 @@ the energy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -71,18 +72,28 @@ class RowScore:
     """What the predictions must have: keys of `registry.metric.NEEDS`."""
     tasks: frozenset[str] = frozenset({"classification"})
     required_columns: frozenset[Hashable] = frozenset()
+    limit: Callable[[int | None], float] | None = None
+    """The largest possible score with C classes (None where they are not known), if the least is 0."""
+
+
+def _log(classes: int | None) -> float:
+    return math.log(classes) if classes else math.log(2.0)
+
+
+def _share_of_others(classes: int | None) -> float:
+    return 1.0 - 1.0 / classes if classes else 1.0
 
 
 BOTH = frozenset({"classification", "judged"})
 NUMBERS = frozenset({"regression"})
 MEMBERS = frozenset({"members"})
 ROW_SCORES = {
-    "max_probability": RowScore(max_probability, tasks=BOTH),
-    "entropy": RowScore(entropy, tasks=BOTH),
-    "expected_entropy": RowScore(expected_entropy, MEMBERS, BOTH),
-    "mutual_information": RowScore(mutual_information, MEMBERS, BOTH),
-    "variation_ratio": RowScore(variation_ratio, MEMBERS),
-    "margin": RowScore(small_margin, required_columns=frozenset({MARGIN})),
+    "max_probability": RowScore(max_probability, tasks=BOTH, limit=_share_of_others),
+    "entropy": RowScore(entropy, tasks=BOTH, limit=_log),
+    "expected_entropy": RowScore(expected_entropy, MEMBERS, BOTH, limit=_log),
+    "mutual_information": RowScore(mutual_information, MEMBERS, BOTH, limit=_log),
+    "variation_ratio": RowScore(variation_ratio, MEMBERS, limit=lambda classes: 1.0),
+    "margin": RowScore(small_margin, required_columns=frozenset({MARGIN}), limit=lambda classes: 1.0),
     "energy": RowScore(energy, frozenset({"logits"})),
     "variance": RowScore(lambda rows: rows.variance, frozenset({"mean"}), NUMBERS),
     "aleatoric_variance": RowScore(regression.aleatoric_variance, frozenset({"density"}), NUMBERS),

@@ -1,4 +1,4 @@
-"""Rankings, risk-coverage areas and sums of rows that are sorted already, once and under Poisson resampling."""
+"""Rankings and risk-coverage areas of rows that are sorted already, and rankings under Poisson resampling."""
 
 import math
 
@@ -140,17 +140,3 @@ def selective(error, tied, rank, levels, mass, out):
     out[0] = steps
     out[1] = 0.0 if steps < best else steps - best  # less than nothing is rounding
     out[2] = area
-
-
-# ------------------------------------------------------------------------------------------ sums
-@kernel()
-def resampled_sums(k0, k1, purpose, weights, unit, n_units, terms, out, start, stop):
-    """Σ_i weight·count·terms[k, i] of Poisson-resampled units, into out[r, k]."""
-    scratch, drawn = scratch_of(n_units), np.empty(weights.size)
-    for r in range(start, stop):
-        draw_weights(k0, k1, purpose, r, scratch, weights, unit, drawn)
-        for k in range(terms.shape[0]):
-            total = 0.0
-            for i in range(weights.size):
-                total += drawn[i] * terms[k, i]
-            out[r, k] = total

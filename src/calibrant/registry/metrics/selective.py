@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from calibrant.detection.influence import area_terms
 from calibrant.detection.selective import selective_areas
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.metric import NEEDS, Metric, Option, Skipped, Spec
-from calibrant.registry.state.accumulators import Reduced
+from calibrant.registry.state.accumulators import Moments, Reduced
 from calibrant.registry.state.pairs import (
     AUC_INTERVAL,
     CLASSES,
@@ -26,7 +26,6 @@ from calibrant.registry.state.pairs import (
     effective_count,
     kept,
     ranking,
-    replicates_of_rows,
     too_few,
 )
 from calibrant.scores.uncertainty import BOTH, ROW_SCORES
@@ -54,6 +53,14 @@ def lacks_score(name: str, predictions: Any) -> Skipped | str | None:
     return next((NEEDS[need][1] for need in sorted(score.needs) if not NEEDS[need][0](predictions)), None)
 
 
+def _refuses_area(spec: Spec, predictions: Any) -> Skipped | str | None:
+    """As `lacks_score`; fixed thresholds need a score with a largest value."""
+    name = str(spec["score"])
+    if spec.options.get("thresholds") == FIXED and ROW_SCORES[name].limit is None:
+        return f"{name} has no largest value for thresholds=fixed to end at"
+    return lacks_score(name, predictions)
+
+
 error_detection = partial(
     Metric, family="error detection", axis="error detection", direction="lower", limits=(0.0, 1.0),
     needs=frozenset({"labels"}), cost="sort", merge="rows", interval="Poisson bootstrap",
@@ -70,22 +77,6 @@ def _errors(spec: Spec) -> ErrorPairs:
 
 
 # ------------------------------------------------------------------------------------------ areas
-def _resampled(
-    state: KeptPairs, settings: Settings, value: float, key: Hashable, draw: Callable[..., np.ndarray], column: int
-) -> Estimate:
-    """A value with the percentile interval of resampled rows, or units."""
-    u, e, w, units = state.arrays()
-    if not settings.intervals or math.isnan(value) or (state.binary and too_few(e > 0, units)):
-        return Estimate.of(value, state.n)
-    replicates = replicates_of_rows(len(u), settings.resamples)
-    drawn = state.once(
-        (key, settings),
-        lambda: draw(u, e, w, units, replicates=replicates, seed=settings.seed, threads=settings.threads),
-    )
-    interval = intervals.percentile(drawn[:, column], settings.level)
-    return Estimate.of(value, state.n, interval, settings, (0.0, 1.0))
-
-
 def _area(column: int) -> Callable[[Spec, Any], Reduced]:
     """The accumulator of AURC (0), its excess (1) or AAC (2), which has the influence function of AURC."""
 
@@ -108,23 +99,58 @@ def _area(column: int) -> Callable[[Spec, Any], Reduced]:
 def _of_threshold(column: int) -> Callable[[Spec, Any], Reduced]:
     """The accumulator of AvU (0), p(accurate | certain) (1), p(uncertain | inaccurate) (2), or the area of AvU (3)."""
 
-    def reduce(state: KeptPairs, settings: Settings, given: float) -> Estimate:
-        u, e, w, _ = state.arrays()
+    def reduce(state: KeptPairs, settings: Settings, given: float, ends: tuple[float, float] | None) -> Estimate:
+        u, e, w, units = state.arrays()
         if column == 3:
-            value, threshold = state.once("avu_auc", lambda: avu.avu_auc(u, e, w)), 0.0
+            value = state.once(("avu_auc", ends), lambda: avu.avu_auc(u, e, w, ends))
         else:
             threshold = given if given > -math.inf else state.once("threshold", lambda: avu.default_threshold(u, e, w))
             cells = avu.cells_at(threshold, u, e, w)
             value = float((avu.avu, avu.p_accurate_certain, avu.p_uncertain_inaccurate)[column](cells))
-        draw = partial(avu.avu_replicates, threshold=threshold)
-        return _resampled(state, settings, value, ("avu", threshold), draw, column)
+        if not settings.intervals or math.isnan(value):
+            return Estimate.of(value, state.n)
+        terms = avu.area_terms(u, e, w, ends) if column == 3 else avu.terms_at(threshold, u, e, w)[column]
+        interval = _interval_of_terms(value, terms, units, w is None, settings.level)
+        if ends is None if column == 3 else given == -math.inf:  # thresholds come from the same rows
+            interval = intervals.approximate(interval)
+        return Estimate.of(value, state.n, interval, settings, (0.0, 1.0))
 
     def accumulate(spec: Spec, predictions: Any) -> Reduced:
-        return kept(_errors(spec), partial(reduce, given=float(spec.options.get("threshold", -math.inf))))
+        ends = (0.0, _largest(spec, predictions)) if spec.options.get("thresholds") == FIXED else None
+        return kept(_errors(spec), partial(reduce, given=float(spec.options.get("threshold", -math.inf)), ends=ends))
 
     return accumulate
 
 
+def _interval_of_terms(
+    value: float, terms: avu.Terms, units: np.ndarray | None, unweighted: bool, level: float
+) -> intervals.Interval:
+    """Wilson's interval where all terms are 0 or 1, with an effective number of rows; else that of a mean."""
+    rows = terms.mass > 0
+    values, mass = terms.value[rows], terms.mass[rows]
+    moments = Moments()
+    counts = unweighted and bool((mass == 1.0).all())
+    moments.add(values, None if counts else mass, None if units is None else units[rows])
+    if bool(((values == 0) | (values == 1)).all()):
+        effective = moments.effective_n(level)
+        return intervals.wilson(value, effective, level) if effective > 0 else intervals.NONE
+    return intervals.studentised(value, *moments.error_and_skewness(), level)
+
+
+def _largest(spec: Spec, predictions: Any) -> float:
+    """The largest possible uncertainty by the score of the spec."""
+    limit = ROW_SCORES[str(spec["score"])].limit
+    return math.nan if limit is None else limit(getattr(predictions, "classes", None))
+
+
+FIXED = "fixed"
+THRESHOLDS = Option(
+    "thresholds",
+    "sample",
+    "where the 21 thresholds lie: sample = from the lowest to the highest uncertainty of the rows, "
+    "fixed = from 0 to the largest possible uncertainty, such as log C for the entropy of C classes",
+    choices=("sample", FIXED),
+)
 THRESHOLD = Option(
     "threshold",
     -math.inf,
@@ -136,7 +162,7 @@ CERTAINTY = "accuracy versus uncertainty"
 CHOSEN = " Unless given, the threshold is chosen on the same rows; the interval ignores this."
 avu_metric = partial(
     error_detection, axis=CERTAINTY, direction="higher", options=(score_option("entropy"), THRESHOLD),
-    comparable=False, pitfall="confidence-thresholds",
+    comparable=False, pitfall="confidence-thresholds", interval="Wilson; studentised where terms are not 0 or 1",
     bias="At the same threshold, models of different temperature retain different shares of rows (Ashukha et al. "
     "2020).",
 )  # fmt: skip
@@ -242,8 +268,10 @@ METRICS = (
         title="Area under the AvU curve",
         definition="AvU over 21 thresholds from the lowest to the highest uncertainty, by the trapezoidal rule.",
         reference=KRISHNAN,
-        options=(score_option("entropy"),),
-        bias="Thresholds span the model's own range of uncertainty, which single rows determine.",
+        options=(score_option("entropy"), THRESHOLDS),
+        refuses=_refuses_area,
+        bias="Thresholds span the model's own range of uncertainty, which single rows determine and the interval "
+        "ignores; with thresholds=fixed they are the same for every model.",
         accumulate=_of_threshold(3),
     ),
     avu_metric(
