@@ -174,27 +174,35 @@ class _Pass:
     def _single(self, start: int, scores: np.ndarray, labels: np.ndarray, *out: np.ndarray) -> None:
         """The record of a block of one model; with the class-wise table in a light pass over very many classes."""
         (n, classes), is_probs = scores.shape, self.p.kind == "probs"
+        finish = loops.finish_probs if is_probs else loops.finish_logits
         if self.fused is None:
             single = tiles.narrow_rows if classes < loops.NARROW else loops.long_rows
             run = (scores, labels, is_probs, self.light, *out)
-            over_rows(lambda a, b: single(*run, a, b), n, scores.size, self.threads)
+
+            def work(a: int, b: int) -> None:
+                single(*run, a, b)
+                finish(out[0], a, b)
+
+            over_rows(work, n, scores.size, self.threads)
             return
         bins, weights = self.fused[1], self._weights(start, start + n)
-        table = self._summed(
-            (len(extra_loops.LIGHT_LAYERS) if self.fused[0] == LIGHT else extra_loops.LAYERS, classes, bins),
-            scores,
-            lambda table, a, b: class_loops.class_rows(scores, labels, is_probs, weights, bins, table, *out, a, b),
-        )
-        self._add_table(self.fused, table)
+        layers = len(extra_loops.LIGHT_LAYERS) if self.fused[0] == LIGHT else extra_loops.LAYERS
+
+        def add(table: np.ndarray, a: int, b: int) -> None:
+            class_loops.class_rows(scores, labels, is_probs, weights, bins, table, *out, a, b)
+            finish(out[0], a, b)
+
+        self._add_table(self.fused, self._summed((layers, classes, bins), scores, add))
 
     def _check(self, start: int, block: np.ndarray, out: np.ndarray, fault: np.ndarray) -> None:
         """Refuse invalid scores, with the messages of `predictions.validation`."""
-        off = np.zeros(1)
-        if self.p.kind != "logits" and not fault.any():
-            off = np.abs(np.expm1(out[-1] if self.p.members > 1 else out[loops.LSE]))
-        self.deviation = max(self.deviation, float(off.max()))
-        if fault.any() or self.deviation > SUM_TOLERANCE:
-            row = int(np.argmax(fault)) if fault.any() else int(np.argmax(off))
+        faulty = bool(fault.any())
+        if self.p.kind != "logits" and not faulty:
+            log_sums = out[-1] if self.p.members > 1 else out[loops.LSE]
+            ends = np.array([log_sums.min(), log_sums.max()])
+            self.deviation = max(self.deviation, float(np.abs(np.expm1(ends)).max()))
+        if faulty or self.deviation > SUM_TOLERANCE:
+            row = int(np.argmax(fault if faulty else np.abs(np.expm1(log_sums))))
             check_scores(block[:, row : row + 1], self.p.kind, start + row)
             raise ValuesError(
                 self.p.kind,

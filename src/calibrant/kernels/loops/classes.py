@@ -17,7 +17,7 @@ from calibrant.kernels.loops.optional_columns import (
     first_mark,
     mark,
 )
-from calibrant.kernels.loops.softmax import finish, first_at, put, row_top
+from calibrant.kernels.loops.softmax import first_at, put, row_top
 
 i4 = np.int32
 
@@ -177,7 +177,7 @@ def _add_row(e, s0, weight, limit, unit, unit_squares, few, few_squares, totals,
 
 @kernel()
 def class_rows(z, labels, is_probs, weights, bins, table, out, pred, fault, start, stop):
-    """The light record of rows start … stop, as `long_rows`, and their sums per class and bin, all layers or the light.
+    """The light sums of rows start … stop, as `long_rows`, and their sums per class and bin, all layers or the light.
 
     Scores are read and exponentials taken once. Few entries of a row exceed 1/B: those are put into their bins one by
     one, the others are added to the first in vectors. Without weights, float32 probabilities are added in 32 bits, 16
@@ -225,4 +225,3 @@ def class_rows(z, labels, is_probs, weights, bins, table, out, pred, fault, star
             noted = 0
         m = following
     _fill(table, moved, totals, squares, unit, unit_squares, total)
-    finish(out, is_probs, start, stop)

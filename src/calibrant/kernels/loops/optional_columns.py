@@ -3,7 +3,16 @@
 import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
-from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, float_bits, float_of_ordered, like, ordered_bits
+from calibrant.kernels.loops.floats import (
+    at_least_lowest,
+    exp64,
+    fast_exp,
+    float_bits,
+    float_of_ordered,
+    like,
+    log64,
+    ordered_bits,
+)
 from calibrant.kernels.loops.tiles import W, turn
 
 i4 = np.int32
@@ -16,6 +25,8 @@ COUNT, P, P_SQUARED, Y, P_Y = 0, 1, 2, 3, 4
 LAYERS = 5
 LIGHT_LAYERS = [COUNT, P, Y]
 """Those of a light table, in which they are numbers 0, 1 and 2."""
+LEAST = 1e-300
+"""Stands in for p = 0 where p·log p is taken."""
 BELOW_EDGE = 1.0 - 1e-6
 """Entries up to this share of the first edge are in the first bin, however they are rounded; others are looked at."""
 
@@ -250,19 +261,36 @@ def joint_entries(first, cell, p, y, table, start, stop):
         _add_products(cell[a:b], q, b - a, label, table)
 
 
+@kernel(fastmath=SUMS)
+def _moments_of_logits(z, i, lse):
+    """Σ p·(log p)² and Σ p·(log p)³ of row i; a class of probability 0 adds nothing."""
+    two, three = 0.0, 0.0
+    for k in range(z.shape[1]):
+        log_p = at_least_lowest(np.float64(z[i, k]) - lse)
+        term = exp64(log_p) * log_p * log_p
+        two += term
+        three += term * log_p
+    return two, three
+
+
+@kernel(fastmath=SUMS)
+def _moments_of_probs(z, i, total):
+    """The same of probabilities with this sum."""
+    two, three = 0.0, 0.0
+    for k in range(z.shape[1]):
+        p = np.float64(z[i, k]) / total
+        log_p = log64(p if p > LEAST else LEAST)
+        term = p * log_p * log_p
+        two += term
+        three += term * log_p
+    return two, three
+
+
 @kernel()
 def log_moments(z, is_probs, lse, sums, second, third, start, stop):
-    """Σ p·(log p)² and Σ p·(log p)³ over the classes of rows start … stop; a class of probability 0 adds nothing."""
+    """Σ p·(log p)² and Σ p·(log p)³ over the classes of rows start … stop."""
     for i in range(start, stop):
-        two, three = 0.0, 0.0
-        for k in range(z.shape[1]):
-            if is_probs:
-                p = np.float64(z[i, k]) / sums[i]
-                log_p = np.log(p) if p > 0.0 else 0.0
-            else:
-                log_p = np.float64(z[i, k]) - lse[i]
-                p = np.exp(log_p)
-                log_p = log_p if p > 0.0 else 0.0
-            two += p * log_p * log_p
-            three += p * log_p * log_p * log_p
-        second[i], third[i] = two, three
+        if is_probs:
+            second[i], third[i] = _moments_of_probs(z, i, sums[i])
+        else:
+            second[i], third[i] = _moments_of_logits(z, i, lse[i])

@@ -12,6 +12,7 @@ from calibrant.kernels.loops.philox import fill_words, philox
 
 u4 = np.uint32
 u8 = np.uint64
+i8 = np.int64
 POISSON_CDF = np.array(
     [
         0.36787944117144233, 0.73575888234288467, 0.91969860292860584, 0.98101184312384626,
@@ -30,7 +31,7 @@ BINOMIAL_TABLE = 256
 @kernel()
 def _words(k0, k1, purpose, replicate, lanes, words):
     """The words of rows 0 … n in order; `lanes` (4, ceil(n/4)) is scratch."""
-    fill_words(k0, k1, purpose, u4(replicate), 0, lanes[0], lanes[1], lanes[2], lanes[3])
+    fill_words(k0, k1, purpose, u4(replicate), i8(0), lanes[0], lanes[1], lanes[2], lanes[3])
     for i in range(words.size):
         words[i] = lanes[i & 3, i >> 2]
 
@@ -65,7 +66,7 @@ def bernoulli_runs(k0, k1, purpose, thresholds, edges, sums, start, stop):
     """
     lanes = np.empty(thresholds.shape, np.uint32)
     for r in range(start, stop):
-        fill_words(k0, k1, purpose, u4(r), 0, lanes[0], lanes[1], lanes[2], lanes[3])
+        fill_words(k0, k1, purpose, u4(r), i8(0), lanes[0], lanes[1], lanes[2], lanes[3])
         for b in range(edges.size - 1):
             hits = 0
             for lane in range(4):

@@ -1,8 +1,9 @@
 """One pass over the rows of a single model, and what its sums mean.
 
 Notation: z (n, C) scores of a block, d = z − max, e = exp(d); probabilities are taken as they are, e = p. The pass
-leaves, per row, the maximum, Σe, Σe·d (or Σp·log p), Σe² and the label's score in the rows of `out`; `finish` turns
-them into the record that everything else is computed from, in float64 and over all rows at once.
+leaves, per row, the maximum, Σe, Σe·d (or Σp·log p), Σe² and the label's score in the rows of `out`; `finish_logits`
+and `finish_probs`, kernels of their own that no other type of scores compiles again, turn them into the record that
+everything else is computed from, in float64 and over all rows at once.
 
 Long rows use vectors along the row, as here; those of few classes are tiled (`loops.tiles`). The choice depends on C
 alone, so a row's bits never depend on its neighbours.
@@ -81,51 +82,51 @@ def exp_lanes(x, out):
 
 
 @kernel()
-def _finish_logits(top, s0, entropy, squares, log_label, label, log_s0):
-    """From the sums of logits: log-sum-exp, confidence, entropy, Σp², log p(label) and p(label)."""
-    _logs(s0, log_s0)
-    _entropies(entropy, s0, log_s0)
-    _squares(squares, s0)
-    _log_labels(log_label, top, log_s0)
-    exp_lanes(log_label, label)
-    for j in range(s0.size):
-        s0[j] = 1.0 / s0[j]
-    for j in range(top.size):
-        top[j] += log_s0[j]
+def finish_logits(out, start, stop):
+    """From the sums of logits: log-sum-exp, confidence, entropy, Σp², log p(label) and p(label) of rows start … stop.
+
+    A stretch at a time, which stays in the nearest cache.
+    """
+    log_s0 = np.empty(STRETCH)
+    for a in range(start, stop, STRETCH):
+        b = a + STRETCH if a + STRETCH < stop else stop
+        top, s0, entropy, squares = out[0, a:b], out[1, a:b], out[2, a:b], out[3, a:b]
+        log_label, label, logs = out[4, a:b], out[5, a:b], log_s0[: b - a]
+        _logs(s0, logs)
+        _entropies(entropy, s0, logs)
+        _squares(squares, s0)
+        _log_labels(log_label, top, logs)
+        exp_lanes(log_label, label)
+        for j in range(s0.size):
+            s0[j] = 1.0 / s0[j]
+        for j in range(top.size):
+            top[j] += logs[j]
 
 
 @kernel()
-def _finish_probs(top, s0, entropy, squares, log_label, label, log_s0):
+def finish_probs(out, start, stop):
     """The same from the sums of probabilities, which are divided by their sum unless that is one to rounding.
 
     0.6 beside 0.3 and 0.1, which sum to the float below one, stays 0.6 and in its bin.
     """
-    for j in range(s0.size):
-        s0[j] = 1.0 if abs(s0[j] - 1.0) <= ONE_TO_ROUNDING else s0[j]
-    _logs(s0, log_s0)
-    _entropies(entropy, s0, log_s0)
-    _squares(squares, s0)
-    for j in range(label.size):
-        p = log_label[j] / s0[j]
-        label[j] = p
-        log_label[j] = log_any(p) if p > 0.0 else (-np.inf if p == 0.0 else np.nan)
-    for j in range(s0.size):
-        s0[j] = top[j] / s0[j]
-    for j in range(top.size):
-        top[j] = log_s0[j]
-
-
-@kernel()
-def finish(out, is_probs, start, stop):
-    """Turn sums into the record of rows start … stop, a stretch at a time that stays in the nearest cache."""
     log_s0 = np.empty(STRETCH)
     for a in range(start, stop, STRETCH):
-        b = min(a + STRETCH, stop)
-        rows = (out[0, a:b], out[1, a:b], out[2, a:b], out[3, a:b], out[4, a:b], out[5, a:b])
-        if is_probs:
-            _finish_probs(rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], log_s0[: b - a])
-        else:
-            _finish_logits(rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], log_s0[: b - a])
+        b = a + STRETCH if a + STRETCH < stop else stop
+        top, s0, entropy, squares = out[0, a:b], out[1, a:b], out[2, a:b], out[3, a:b]
+        log_label, label, logs = out[4, a:b], out[5, a:b], log_s0[: b - a]
+        for j in range(s0.size):
+            s0[j] = 1.0 if abs(s0[j] - 1.0) <= ONE_TO_ROUNDING else s0[j]
+        _logs(s0, logs)
+        _entropies(entropy, s0, logs)
+        _squares(squares, s0)
+        for j in range(label.size):
+            p = log_label[j] / s0[j]
+            label[j] = p
+            log_label[j] = log_any(p) if p > 0.0 else (-np.inf if p == 0.0 else np.nan)
+        for j in range(s0.size):
+            s0[j] = top[j] / s0[j]
+        for j in range(top.size):
+            top[j] = logs[j]
 
 
 # ---------------------------------------------------------------------------------------- the pass
@@ -238,7 +239,7 @@ def _exp_sums_and_next_top(z, i, m, after):
 
 @kernel()
 def put(z, labels, i, m, k, s0, s1, s2, out, pred, fault):
-    """Leave what was found of row i for `finish`."""
+    """Leave what was found of row i for the kernel that finishes it."""
     fault[i] = not (s0 < np.inf)
     out[TOP, i], out[S0, i], out[S1, i], out[S2, i] = m, s0, s1, s2
     pred[i] = min(k, z.shape[1] - 1)
@@ -270,7 +271,7 @@ def _padded_rows_ahead(z, labels, buffer, out, pred, fault, start, stop):
 
 @kernel()
 def long_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
-    """The record of rows start … stop of one model with many classes.
+    """The sums of rows start … stop of one model with many classes, for `finish_logits` and `finish_probs`.
 
     Faulty rows are flagged and their record is meaningless. A light pass may leave entropy and Σp² out.
     """
@@ -289,4 +290,3 @@ def long_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
             else:
                 m, k, s0, s1, s2 = _long_row(z, i, is_probs, light)
             put(z, labels, i, m, k, s0, s1, s2, out, pred, fault)
-    finish(out, is_probs, start, stop)

@@ -9,6 +9,8 @@ import numpy as np
 from calibrant.kernels.jit import kernel
 from calibrant.kernels.loops.floats import float_bits
 
+i8 = np.int64
+"""A constant wrapped in it is any integer to the compiler, which would compile what it is given to for each value."""
 LIMIT = 4194304.0
 """2²²: values at or beyond it (and NaN) are left to the caller."""
 TIERS = 256
@@ -88,17 +90,17 @@ def bin_limbs(p, y, w, bins, limbs, rows, spread):
         b = bins[i]
         weight = w[i] if w.size else 1.0
         rows[b] += 1
-        _add_term(limbs, b, 1, weight * p[i])
-        _add_term(limbs, b, 2, weight * y[i])
+        _add_term(limbs, b, i8(1), weight * p[i])
+        _add_term(limbs, b, i8(2), weight * y[i])
         if w.size:
-            _add_term(limbs, b, 0, weight)
+            _add_term(limbs, b, i8(0), weight)
         if spread:
             d = y[i] - p[i]
             square = weight * weight
             if w.size:
-                _add_term(limbs, b, 3, square)
-            _add_term(limbs, b, 4, square * d)
-            _add_term(limbs, b, 5, square * d * d)
+                _add_term(limbs, b, i8(3), square)
+            _add_term(limbs, b, i8(4), square * d)
+            _add_term(limbs, b, i8(5), square * d * d)
 
 
 # ------------------------------------------------------------- unweighted pairs, bins of equal width
@@ -218,4 +220,4 @@ def group_limbs(x, groups, tiers, tier, scale, limbs):
     """Add each value of a tier, times 2^(−32·tier), to limbs[group, 0, :]; at most 2²⁰ values a call."""
     for i in range(x.size):
         if tiers[i] == tier:
-            _add_term(limbs, groups[i], 0, x[i] * scale)
+            _add_term(limbs, groups[i], i8(0), x[i] * scale)

@@ -1,13 +1,13 @@
 """The one pass for rows of few classes: a tile of W rows lies on its side, so that the lanes of a vector are rows.
 
-Notation and fields as in `loops.softmax`, whose `finish` turns the sums into the record.
+Notation and fields as in `loops.softmax`, whose last kernels turn the sums into the record.
 """
 
 import numpy as np
 
 from calibrant.kernels.jit import SUMS, kernel
 from calibrant.kernels.loops.floats import at_least_lowest, fast_exp, fast_log, like
-from calibrant.kernels.loops.softmax import AT_LABEL, S0, S1, S2, TINY, TOP, finish
+from calibrant.kernels.loops.softmax import AT_LABEL, S0, S1, S2, TINY, TOP
 
 W = 64
 """Rows in a tile."""
@@ -109,7 +109,7 @@ def tile_sum(tile, top, is_probs, s0, odd):
 
 @kernel()
 def narrow_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
-    """The record of rows start … stop of one model with few classes, as `long_rows`."""
+    """The sums of rows start … stop of one model with few classes, as `long_rows`."""
     classes = z.shape[1]
     tile = np.zeros((classes, W), z.dtype)
     top, s0, s1, s2 = (np.zeros(W, z.dtype), np.zeros(W, z.dtype), np.zeros(W, z.dtype), np.zeros(W, z.dtype))
@@ -135,4 +135,3 @@ def narrow_rows(z, labels, is_probs, light, out, pred, fault, start, stop):
             pred[i] = arg[j]
             fault[i] = odd[j]
             out[AT_LABEL, i] = tile[labels[i], j] if labels.size else np.nan
-    finish(out, is_probs, start, stop)
