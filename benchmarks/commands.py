@@ -3,14 +3,17 @@
     python -m benchmarks.commands [--quick] [--write docs/speed-commands.md]
 
 Every time is that of a new process, from start to exit, best of three (fresh: once, with an empty folder for compiled
-kernels). The script reads the same file and computes accuracy, NLL, Brier score, entropy and ECE with scikit-learn,
-netcal and NumPy, and a percentile bootstrap of 1000 resamples for each, which Calibrant's intervals replace. The
-yardstick, NumPy's sort of ten million floats, tells how fast the machine is.
+kernels; Python's own bytecode is there in both, as pip leaves it). The script for classes reads the same file and
+computes accuracy, NLL, Brier score, entropy and ECE with scikit-learn, netcal and NumPy, and a percentile bootstrap of
+1000 resamples for each, which Calibrant's intervals replace; that for regression calls `get_all_metrics` of
+uncertainty-toolbox, once. The first table is timed on a pseudo-terminal. The yardstick, NumPy's sort of ten million
+floats, tells how fast the machine is.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import subprocess
 import sys
@@ -21,6 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+import calibrant
+
 CLASSES = {"A": (10_000, 10), "B": (10_000, 100), "C": (50_000, 1000)}
 FEW = "nll,brier,entropy,accuracy,ece"
 ROUNDS = 3
@@ -28,12 +33,14 @@ HEAD = """\
 # Speed of whole commands
 
 Seconds from start to exit of a new process on {threads} threads (`python -m benchmarks.commands{quick}`). *Fresh*: the
-first run after an installation, when kernels are compiled; *warm*: every later run. *Script*: the same answers by
-scikit-learn, netcal and a bootstrap loop, where there is such a script. NumPy sorts ten million floats in
-{yardstick:.2f} s on this machine.
+first run after an installation, when kernels are compiled; *first values*: when they appear on a terminal in that run;
+*warm*: every later run. *Script*: the same answers by scikit-learn, netcal and a bootstrap loop, or for regression by
+`get_all_metrics` of uncertainty-toolbox, where there is such a script. NumPy sorts ten million floats in
+{yardstick:.2f} s on this machine; importing Numba alone takes {numba:.2f} s, SciPy's special functions {scipy:.2f} s,
+`import calibrant; calibrant.evaluate` {imports:.2f} s.
 
-| command | fresh | warm | script | script / warm |
-| --- | ---: | ---: | ---: | ---: |
+| command | fresh | first values | warm | script | script / warm |
+| --- | ---: | ---: | ---: | ---: | ---: |
 """
 SCRIPT = """
 import sys
@@ -64,14 +71,21 @@ for _ in range(1000):
                   np.abs(gaps).sum() / len(labels)])
 print(np.quantile(found, [0.025, 0.975], axis=0))
 """
+NUMBERS = """
+import sys
+import numpy as np
+import uncertainty_toolbox as uct
+file = np.load(sys.argv[1])
+uct.metrics.get_all_metrics(file["mean"], file["std"], file["y"], verbose=False)
+"""
 
 
 class Command(NamedTuple):
-    """A command, the file it reads, and whether the script gives the same answers."""
+    """A command, the file it reads, and the script that gives the same answers."""
 
     words: str
     file: str
-    has_script: bool = False
+    script: str = ""
 
 
 def write_inputs(folder: Path, quick: bool) -> None:
@@ -95,23 +109,62 @@ def write_inputs(folder: Path, quick: bool) -> None:
 def commands(quick: bool) -> list[Command]:
     """What users wait for."""
     listed = [
-        Command(f"evaluate A.npz --metrics {FEW}", "A.npz", True),
+        Command(f"evaluate A.npz --metrics {FEW}", "A.npz", SCRIPT),
         Command("evaluate A.npz", "A.npz"),
         Command("check members.npz", "members.npz"),
-        Command("evaluate B.npz", "B.npz", True),
-        Command("evaluate C.npz", "C.npz", not quick),
-        Command("evaluate binary.npz", "binary.npz", True),
-        Command("evaluate regression.npz", "regression.npz"),
+        Command("evaluate B.npz", "B.npz", SCRIPT),
+        Command("evaluate C.npz", "C.npz", SCRIPT),
+        Command("evaluate binary.npz", "binary.npz", SCRIPT),
+        Command("evaluate regression.npz", "regression.npz", "" if quick else NUMBERS),
         Command("evaluate A.npz --metrics report", "A.npz"),
     ]
     return [command for command in listed if not (quick and command.file == "C.npz")]
 
 
+def environment(cache: Path) -> dict[str, str]:
+    """The variables of a run with this folder of compiled kernels."""
+    return {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
+
+
 def seconds(words: list[str], folder: Path, cache: Path) -> float:
     """One run in a new process."""
     started = time.perf_counter()
-    subprocess.run(words, cwd=folder, check=True, capture_output=True, env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+    subprocess.run(words, cwd=folder, check=True, capture_output=True, env=environment(cache))
     return time.perf_counter() - started
+
+
+def first_values(words: list[str], folder: Path, cache: Path) -> float:
+    """Seconds until values are shown on a terminal, in a run that still compiles; NaN if they are not shown early."""
+    ours, theirs = os.openpty()
+    started, shown = time.perf_counter(), float("nan")
+    running = subprocess.Popen(
+        words, cwd=folder, stdout=subprocess.DEVNULL, stderr=theirs, env={**environment(cache), "TERM": "xterm"}
+    )
+    os.close(theirs)
+    text = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # the other side was closed
+            part = b""
+        if not part:
+            break
+        text += part
+        if shown != shown and b"intervals follow" in text:
+            shown = time.perf_counter() - started
+    running.wait()
+    os.close(ours)
+    return shown
+
+
+def importing(statement: str) -> float:
+    """Seconds of a process that only imports, less those of one that does nothing; best of five."""
+    best = {}
+    for code in ("pass", statement) * 5:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True, env=environment(Path(tempfile.gettempdir())))
+        best[code] = min(best.get(code, 9.0), time.perf_counter() - began)
+    return best[statement] - best["pass"]
 
 
 def yardstick() -> float:
@@ -128,15 +181,18 @@ def rows(folder: Path, quick: bool) -> list[str]:
     for command in commands(quick):
         words = [sys.executable, "-m", "calibrant", *command.words.split()]
         with tempfile.TemporaryDirectory() as cache:
+            early = first_values(words, folder, Path(cache)) if words[3] == "evaluate" else float("nan")
+        with tempfile.TemporaryDirectory() as cache:
             fresh = seconds(words, folder, Path(cache))
             ours, theirs = [], []
             for _ in range(ROUNDS):  # in turns, so that a busy moment hits both
                 ours.append(seconds(words, folder, Path(cache)))
-                if command.has_script and len(theirs) < (1 if command.file == "C.npz" else ROUNDS):
-                    theirs.append(seconds([sys.executable, "-c", SCRIPT, command.file], folder, Path(cache)))
+                if command.script and len(theirs) < (1 if command.file in ("C.npz", "regression.npz") else ROUNDS):
+                    theirs.append(seconds([sys.executable, "-c", command.script, command.file], folder, Path(cache)))
         warm = min(ours)
         script = f"{min(theirs):.1f} | {min(theirs) / warm:.1f}" if theirs else "– | –"
-        lines.append(f"| `{command.words}` | {fresh:.1f} | {warm:.2f} | {script} |")
+        values = "–" if early != early else f"{early:.1f}"
+        lines.append(f"| `{command.words}` | {fresh:.1f} | {values} | {warm:.2f} | {script} |")
         print(lines[-1], flush=True)
     return lines
 
@@ -147,12 +203,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="without 50,000 rows of 1000 classes")
     parser.add_argument("--write", type=Path)
     settings = parser.parse_args()
+    compileall.compile_dir(str(Path(calibrant.__file__).parent), quiet=1)
     speed = yardstick()
     print(f"sort of ten million floats: {speed:.2f} s", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         write_inputs(Path(folder), settings.quick)
         quick = " --quick" if settings.quick else ""
-        page = HEAD.format(threads=len(os.sched_getaffinity(0)), yardstick=speed, quick=quick)
+        statements = {"numba": "import numba", "scipy": "import scipy.special"}
+        statements["imports"] = "import calibrant; calibrant.evaluate"
+        imports = {name: importing(statement) for name, statement in statements.items()}
+        page = HEAD.format(threads=len(os.sched_getaffinity(0)), yardstick=speed, quick=quick, **imports)
         page += "\n".join(rows(Path(folder), settings.quick)) + "\n"
     if settings.write:
         settings.write.write_text(page, encoding="utf-8")

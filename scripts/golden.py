@@ -79,7 +79,7 @@ COMMANDS: dict[str, str] = {
     "conformal-classes": "conformal --fit validation.npz --apply classes.npz --method raps",
     "conformal-intervals": "conformal --fit quantiles.npz --apply quantiles.npz --method cqr --level 0.8",
     "detect": "detect --inside {demo}/digits_test.npz --outside {demo}/digits_glyphs.npz --resamples 200",
-    "monitor": "monitor classes.npz binary.npz",
+    "monitor": "monitor classes.npz calibrated.npz",
     "gate": "gate {out}/evaluate-logits.raw.json --require ece<0.5 --fail-on nll>9",
 }
 

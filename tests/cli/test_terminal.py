@@ -159,11 +159,11 @@ def test_long_work_shows_a_bar_that_goes_away(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setattr(terminal, "DELAY", 0.01)
     bar = DelayedBar(rows=1000)
-    bar.advance("[bold]odd[/bold]\x1b[31m name", 1, 4)
+    bar("[bold]odd[/bold]\x1b[31m name", 1, 4)
     deadline = time.monotonic() + 20
     while bar.progress is None and time.monotonic() < deadline:
         time.sleep(0.01)
-    bar.advance("[bold]odd[/bold]\x1b[31m name", 2, 4)
+    bar("[bold]odd[/bold]\x1b[31m name", 2, 4)
     assert "rows/s" in bar.progress.tasks[0].fields["pace"]
     assert (bar.progress.tasks[0].completed, bar.progress.tasks[0].total) == (2, 4)
     bar.stop()
@@ -208,5 +208,5 @@ def test_work_that_begins_anew_has_a_pace_of_its_own(monkeypatch):
     bar.stop()
     for at, done in ((100.0, 0.0), (190.0, 0.9), (200.0, 0.0), (210.0, 0.5)):
         now[0] = at
-        bar.advance("work", done, 1.0)
+        bar("work", done, 1.0)
     assert format_pace(bar.done, bar.total, now[0] - bar.stage_started) == "0:10 left"

@@ -24,6 +24,7 @@ from calibrant.checks.runner import (
 from calibrant.checks.statistics import Statistic, statistics_of
 from calibrant.errors import UsageError, check_choice, check_range, show
 from calibrant.kernels.philox import key_of
+from calibrant.pipeline.compilation import compile_ahead
 from calibrant.pipeline.evaluate import Progress, describe_input, inputs_of, progress_reporter, shift_columns
 from calibrant.pipeline.groups import Grouping, group_by_column, group_by_shift
 from calibrant.pipeline.select_metrics import Input, second_class
@@ -145,6 +146,7 @@ def check(
         refuse_uncheckable(item)
         rows = scaling.apply(item) if scaling else CheckedRows(item)
         example = rows.example
+        compile_ahead(example, CHECK, threads, progress)
         readings = [BAYESIAN, INDEPENDENT] if members == BOTH else [members]
         if members == BOTH and not _readings_differ(example):
             readings = [BAYESIAN]

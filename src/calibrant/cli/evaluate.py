@@ -77,6 +77,7 @@ def command(
             pairs=pairs, level=level, resamples=resamples, seed=seed, threads=threads, along=along, worst_rows=rows,
             relevant_error=relevant_error, always_judge=bool(gates) and gate_options.judge_calibration(gates),
             stored=bool(json_path or html_path) or form == "json", progress=progress,
+            preview=None if progress is None else progress.show_values,
         )  # fmt: skip
         evaluation = run_evaluation(predictions, specs, settings)
     if strict:

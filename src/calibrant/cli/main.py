@@ -29,6 +29,7 @@ from calibrant.cli import (
     recalibrate,
     report,
     reproduce,
+    warm_up,
 )
 from calibrant.cli.output import encodable
 from calibrant.errors import CalibrantError, UsageError, did_you_mean, plain, show
@@ -177,9 +178,10 @@ app = typer.Typer(
 )
 for _module in (
     evaluate, check, compare, recalibrate, conformal, detect, gate, monitor, describe, report, metrics, reproduce, demo,
+    warm_up,
 ):  # fmt: skip
     app.command(
-        _module.__name__.rpartition(".")[2],
+        _module.__name__.rpartition(".")[2].replace("_", "-"),
         cls=Command,
         short_help=str(_module.command.__doc__).partition("\n")[0],
         epilog=_module.EXAMPLES,

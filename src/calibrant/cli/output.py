@@ -11,7 +11,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -91,7 +91,7 @@ def encodable(text: str, stream: TextIO | None = None) -> str:
 
 # ----------------------------------------------------------------------------------------------- progress
 @contextmanager
-def progress_bar(quiet: bool, rows: int = 0) -> Iterator[Callable[[str, float, float], None] | None]:
+def progress_bar(quiet: bool, rows: int = 0) -> Iterator[DelayedBar | None]:
     """Show a bar with the rate and the remaining time on stderr, on a terminal only, and remove it at the end.
 
     rows: the number of rows of all inputs, for the rate.
@@ -101,13 +101,13 @@ def progress_bar(quiet: bool, rows: int = 0) -> Iterator[Callable[[str, float, f
         return
     bar = DelayedBar(rows)
     try:
-        yield bar.advance
+        yield bar
     finally:
         bar.stop()
 
 
 class DelayedBar:
-    """A progress bar that appears after a delay, so that short work shows none."""
+    """A progress bar that appears after a delay, so that short work shows none; called with each update."""
 
     def __init__(self, rows: int = 0) -> None:
         """Start the timer; nothing is shown yet."""
@@ -115,6 +115,7 @@ class DelayedBar:
         self.stage_started = self.started
         self.description, self.done, self.total = "starting (the first run compiles)", 0.0, 0.0
         self.progress: Progress | None = None
+        self.preview = ""
         self.stopped = False
         self.lock = threading.Lock()
         self.timer = threading.Timer(DELAY, self.start)
@@ -123,8 +124,19 @@ class DelayedBar:
 
     def start(self) -> None:
         """Show the bar, with the last update."""
-        from rich.console import Console
+        from rich.console import Console, RenderableType
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.text import Text
+
+        bar = self
+
+        class PreviewedProgress(Progress):
+            """The bar, below the values that are known so far."""
+
+            def get_renderables(self) -> Iterator[RenderableType]:
+                if bar.preview:
+                    yield Text(bar.preview)
+                yield from super().get_renderables()
 
         columns = (
             TextColumn("{task.description}", markup=False),
@@ -136,19 +148,28 @@ class DelayedBar:
         with self.lock:
             if self.stopped:
                 return
-            self.progress = Progress(*columns, console=console, transient=True, expand=True)
+            self.progress = PreviewedProgress(*columns, console=console, transient=True, expand=True)
             self.progress.add_task("", total=None, pace="")
             self.progress.tasks[0].start_time = self.started
             self._update()
             self.progress.start()
 
-    def advance(self, description: str, done: float, total: float) -> None:
+    def __call__(self, description: str, done: float, total: float) -> None:
         """Update the description and how much of the total is done."""
         with self.lock:
             if done < self.done / 2:  # a new stage, with a pace of its own; a slower thread falls back less
                 self.stage_started = time.monotonic()
             self.description, self.done, self.total = description, done, total
             self._update()
+
+    def show_values(self, name: str, values: Mapping[str, float]) -> None:
+        """Show the values of an input above the bar, while what their intervals take is still compiled."""
+        from calibrant.render.formatting import format_number
+
+        width = max(map(len, values))
+        lines = [f"{text.ljust(width)}  {format_number(value)}" for text, value in values.items()]
+        title = f"{plain(name, 40)}: values; intervals follow"
+        self.preview = encodable("\n".join([title, *lines, ""]), sys.stderr)
 
     def _update(self) -> None:
         if self.progress is not None:

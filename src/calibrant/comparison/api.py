@@ -41,6 +41,7 @@ from calibrant.comparison.validation import (
     with_pool,
 )
 from calibrant.errors import UsageError
+from calibrant.pipeline.compilation import compile_ahead
 from calibrant.pipeline.evaluate import calibration_verdict, describe_input
 from calibrant.pipeline.measure import score_rows
 from calibrant.predictions import InMemory
@@ -162,6 +163,8 @@ def compare(
     if flips:
         check_flips(sets)
     compared = {}
+    if scores is None:
+        compile_ahead(next(iter(next(iter(sets.values())).values())), COMPARISON, threads, progress)
     for position, (name, own_clean) in enumerate(clean_sets(clean, sets).items()):
         own_progress = _progress_within(progress, name, position, len(sets))
         compared[name] = _compare_set(sets[name], settings, pool, own_clean, columns, flips, own_progress)

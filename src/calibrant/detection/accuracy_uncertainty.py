@@ -89,8 +89,8 @@ def avu_curves(
     low, high = ends if ends and len(rows.weight) else _ends(rows)
     if not math.isfinite(high - low):
         return Curves(LEVELS.copy(), *np.full((4, STEPS + 1), np.nan))
-    ends = np.searchsorted(_steps(rows.uncertainty, low, high), np.arange(STEPS + 1), side="right")
-    cells = _cells(ends, rows)
+    certain = np.searchsorted(_steps(rows.uncertainty, low, high), np.arange(STEPS + 1), side="right")
+    cells = _cells(certain, rows)
     threshold = np.append(low + LEVELS[:-1] * (high - low), high)
     return Curves(LEVELS.copy(), threshold, avu(cells), p_accurate_certain(cells), p_uncertain_inaccurate(cells))
 

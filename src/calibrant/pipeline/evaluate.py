@@ -15,7 +15,8 @@ import numpy as np
 
 from calibrant.errors import MAX_SEED, UsageError, check_choice, check_range, show
 from calibrant.pipeline.calibration_tests import family_of
-from calibrant.pipeline.runner import InputRunner
+from calibrant.pipeline.compilation import COMPILING
+from calibrant.pipeline.runner import InputRunner, Preview
 from calibrant.pipeline.sample_size import SampleSizeSettings, sample_size_results
 from calibrant.pipeline.select_metrics import Input
 from calibrant.pipeline.worst_rows import MAX_WORST_ROWS
@@ -70,6 +71,8 @@ class EvaluateOptions:
     """Whether calibration is judged even if no calibration error is requested."""
     stored: bool = True
     """Whether the evaluation is stored or drawn, and not only printed as a table."""
+    preview: Preview | None = None
+    """Called with an input and its values while the kernels behind their intervals are still compiled."""
     over: str = "mean"
     hierarchy: bool = False
     """The hierarchy of calibration errors."""
@@ -325,7 +328,7 @@ def run_evaluation(predictions: Inputs, metrics: Metrics, options: EvaluateOptio
         report = progress_reporter(options.progress, source.name, place, len(inputs))
         runner = InputRunner(
             source, specs, settings, by, units, cells, options.block_rows, report, options.curves, worst_rows,
-            options.along, options.always_judge, options.stored,
+            options.along, options.always_judge, options.stored, options.preview,
         )  # fmt: skip
         result = runner.result()
         if options.intervals:
@@ -438,7 +441,9 @@ def progress_reporter(
     """
 
     def report(step: str, share: float) -> None:
-        if progress is not None:
+        if progress is not None and step.startswith(COMPILING):
+            progress(step, 0.0, 0.0)
+        elif progress is not None:
             done = main_share * share if step == main else main_share + (1.0 - main_share) * share
             progress(f"{name}: {step}", place + done, total)
 

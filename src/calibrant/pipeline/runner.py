@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import CalibrantError, error_context
+from calibrant.kernels.compile import Compilation
 from calibrant.kernels.exact import ExactSum
 from calibrant.kernels.jit import available_threads
 from calibrant.kernels.records import PREDICTIONS, take
 from calibrant.kernels.rows import rows_of
 from calibrant.pipeline.calibration_tests import collect_evidence, family_of
+from calibrant.pipeline.compilation import compiling, kernels_of
 from calibrant.pipeline.curves.base import Columns, Curve, CurveStates
 from calibrant.pipeline.curves.member_functions import (
     NEEDS_GAUSSIAN_MEMBERS,
@@ -216,6 +218,9 @@ class PassState:
         return self.metrics.mass.value() ** 2 / squares if self.metrics.mass is not None and squares else None
 
 
+Preview = Callable[[str, Mapping[str, float]], None]
+PREVIEW_SECONDS = 0.8
+"""Compilation left to do from which values are shown before their intervals."""
 RENORMALISED_ABOVE = 1e-5
 """Largest deviation of row sums from one that is not worth a note."""
 
@@ -242,6 +247,8 @@ class InputRunner:
     """Whether calibration is judged even if no calibration error was requested."""
     stored: bool = True
     """Whether the result is stored or drawn: if not, only the curves that its verdict quotes are computed."""
+    preview: Preview | None = None
+    """Called with the values of the metrics while the kernels behind their intervals are still compiled."""
     state: PassState = field(init=False)
     """The accumulators, once `result` has read the rows."""
     evidence: Evidence | None = field(init=False, default=None)
@@ -289,7 +296,15 @@ class InputRunner:
         if self.worst_rows and self.stored and not values_only:
             plan = replace(plan, worst_rows=self.worst_rows, loss=loss_of(example, specs, plan.required_columns(specs)))
 
-        self.state = state = self._read_blocks(plan)
+        intervals = self.settings.intervals
+        first, every = kernels_of(example, plan.specs, intervals, bool(plan.curves or plan.worst_rows))
+        with Compilation(every, self.settings.threads, self._report_compilation) as compilation:
+            compilation.until(first)
+            self.state = state = self._read_blocks(plan)
+            if self.preview is not None and intervals and compilation.seconds > PREVIEW_SECONDS:
+                values = state.metrics.estimates(replace(self.settings, intervals=False))
+                self.preview(source.name, {spec.text: values[spec.text].value for spec in specs})
+            compilation.until(every)
         groups = [with_q_values(list(self._groups(g, k))) for k, g in enumerate(groupings[: len(self.by)])]
         estimates = state.metrics.estimates(self.settings, self.report)
         if family is not None:
@@ -306,6 +321,9 @@ class InputRunner:
             worst_rows=() if state.worst is None else state.worst.to_json(source, option_columns),
             worst_by=None if state.worst is None else state.worst.loss.text,
         )
+
+    def _report_compilation(self, done: int, total: int) -> None:
+        self.report(compiling(done, total), done / total)
 
     def _read_blocks(self, plan: PassPlan) -> PassState:
         """Read all blocks: of a stream each thread reads whole blocks, in memory all threads share one block's rows."""

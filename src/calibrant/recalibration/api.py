@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.pipeline.compilation import compile_ahead
 from calibrant.pipeline.evaluate import EvaluateOptions, Progress, describe_input, run_evaluation
 from calibrant.pipeline.select_metrics import applicable
 from calibrant.predictions import InMemory
@@ -113,6 +114,8 @@ def recalibrate(
     True
     """
     candidates = candidates if candidates is None or isinstance(candidates, str) else list(candidates)
+    if method == "temperature":
+        compile_ahead(fit, RECALIBRATION, threads, progress)
 
     def fit_on(rows: InMemory) -> tuple[Recalibrator, Choice | None]:
         return fit_method(
