@@ -19,13 +19,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from calibrant.kernels.jit import available_threads, cache_folder
+from calibrant.kernels.jit import available_threads, is_compiled, key_of_work, note_compiled
 
 HELPER_SECONDS = 0.8
 """What a helper takes to start: for less work it is not worth it."""
@@ -42,7 +41,7 @@ class Kernel(NamedTuple):
     @property
     def key(self) -> str:
         """What identifies it among the compiled ones."""
-        return sha256(f"{self.module} {self.name} {self.signature}".encode()).hexdigest()[:16]
+        return key_of_work(self.module, self.name, self.signature)
 
     def compile(self) -> None:
         """Compile it, or load it where that was done before."""
@@ -75,26 +74,6 @@ def _of_type(kernel: Kernel, dtype: str) -> Kernel:
     return kernel._replace(signature=kernel.signature.replace("float32", dtype))
 
 
-@cache
-def _known(ready: Path) -> set[Kernel]:
-    """The kernels that this process knows to be in the list."""
-    del ready
-    return set()
-
-
-@cache
-def _ready_file() -> Path | None:
-    """The list of compiled kernels, of this version of Python and Numba on this type of CPU."""
-    from llvmlite.binding import get_host_cpu_name
-    from numba import __version__, config
-
-    folder = cache_folder()
-    if folder is None or config.DISABLE_JIT:
-        return None
-    built = f"{sys.implementation.cache_tag} {__version__} {get_host_cpu_name()}"
-    return Path(folder) / f"compiled-{sha256(built.encode()).hexdigest()[:16]}.txt"
-
-
 @contextmanager
 def interrupt_after() -> Iterator[None]:
     """Raise KeyboardInterrupt at the end, where one arrived: within the compiler it would be lost in a callback."""
@@ -125,12 +104,7 @@ class Compilation:
         report: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
         """Start the helpers; where everything is compiled, or compiled code cannot be kept, there is nothing to do."""
-        self.ready = _ready_file()
-        missing = [] if self.ready is None else [kernel for kernel in kernels if kernel not in _known(self.ready)]
-        if missing and self.ready is not None and self.ready.exists():  # others may have compiled them meanwhile
-            keys = set(self.ready.read_text(encoding="ascii", errors="replace").split())
-            _known(self.ready).update(kernel for kernel in missing if kernel.key in keys)
-            missing = [kernel for kernel in missing if kernel not in _known(self.ready)]
+        missing = [kernel for kernel in kernels if not is_compiled(kernel.key)]
         self.queue, self.total, self.done, self.report = deque(missing), len(missing), 0, report
         self.unfinished = set(missing)
         self.changed = threading.Condition()
@@ -176,7 +150,7 @@ class Compilation:
                     suppress(Exception),
                 ):  # a plan that went stale: the call itself says what is wrong
                     kernel.compile()
-                    self._note(kernel)
+                    note_compiled(kernel.key)
                 self._finish(kernel)
         with self.changed:
             self.changed.wait_for(lambda: self.unfinished.isdisjoint(wanted))
@@ -197,13 +171,6 @@ class Compilation:
         if self.shown:
             end = "\n" if done == self.total else ""
             sys.stderr.write(f"\rcalibrant: compiled {done} of {self.total} kernels (first run only){end}")
-
-    def _note(self, kernel: Kernel) -> None:
-        """Add a kernel to the list of compiled ones; a single short write, so that processes may share the file."""
-        if self.ready is not None:
-            _known(self.ready).add(kernel)
-            with suppress(OSError), self.ready.open("a", encoding="ascii") as file:
-                file.write(f"{kernel.key}\n")
 
     def _start_helper(self) -> None:
         # -P and an explicit path: the working directory may hold modules of any name
@@ -230,7 +197,7 @@ class Compilation:
                 answer = helper.stdout.readline()  # type: ignore[union-attr]
             alive = bool(answer)
             if answer.strip() == kernel.key:
-                self._note(kernel)
+                note_compiled(kernel.key)
             self._finish(kernel)
         with suppress(OSError, ValueError):
             helper.stdin.close()  # type: ignore[union-attr]

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -37,6 +39,50 @@ def cache_folder() -> str | None:
     digest = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     folder = private_folder(f"kernels-{digest}")
     return None if folder is None else str(folder)
+
+
+@cache
+def compiled_list() -> Path | None:
+    """The file that lists what was compiled ahead, for this version of Python and Numba on this type of CPU.
+
+    None where compiled code is not kept, or nothing is compiled at all.
+    """
+    from llvmlite.binding import get_host_cpu_name
+
+    folder = cache_folder()
+    if folder is None or numba.config.DISABLE_JIT:
+        return None
+    built = f"{sys.implementation.cache_tag} {numba.__version__} {get_host_cpu_name()}"
+    return Path(folder) / f"compiled-{sha256(built.encode()).hexdigest()[:16]}.txt"
+
+
+@cache
+def compiled_keys(file: Path) -> set[str]:
+    """What the list names, as far as this process knows."""
+    try:
+        return set(file.read_text(encoding="ascii", errors="replace").split())
+    except OSError:
+        return set()
+
+
+def key_of_work(*parts: object) -> str:
+    """What identifies a kernel, or a kind of work, in the list."""
+    return sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def is_compiled(key: str) -> bool:
+    """Whether nothing is left to compile for this kernel or kind of work, or nothing can be kept."""
+    file = compiled_list()
+    return file is None or key in compiled_keys(file)
+
+
+def note_compiled(key: str) -> None:
+    """Add to the list; a single short write, so that processes may share the file."""
+    file = compiled_list()
+    if file is not None and key not in compiled_keys(file):
+        compiled_keys(file).add(key)
+        with suppress(OSError), file.open("a", encoding="ascii") as stream:
+            stream.write(f"{key}\n")
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:

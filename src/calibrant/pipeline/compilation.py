@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
 
 from calibrant.kernels.compile import Compilation, Kernel, planned
 from calibrant.kernels.loops.softmax import NARROW, PAD_BELOW
@@ -37,22 +36,16 @@ def kind_of_work(example: Evaluable) -> tuple[str, str]:
 
 def kernels_of(
     example: Evaluable, specs: Iterable[Spec], intervals: bool, curves: bool
-) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
+) -> tuple[list[Kernel], list[Kernel]]:
     """The kernels behind reading the rows and the values of these metrics, and those behind all of an evaluation."""
-    names = tuple(dict.fromkeys(spec.metric.name for spec in specs))
-    return _kernels_of(*kind_of_work(example), names, intervals, curves)
-
-
-@cache
-def _kernels_of(
-    work: str, dtype: str, names: tuple[str, ...], intervals: bool, curves: bool
-) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
+    work, dtype = kind_of_work(example)
+    names = list(dict.fromkeys(spec.metric.name for spec in specs))
     values = planned(work, [VALUE + name for name in names], dtype)
     if not intervals:
-        return tuple(values), tuple(values)
-    every = dict.fromkeys([*values, *planned(work, [*names, *([CURVES] if curves else [])], dtype)])
+        return values, values
+    every = list(dict.fromkeys([*values, *planned(work, [*names, *([CURVES] if curves else [])], dtype)]))
     read = {*planned(work, [PASS], dtype), *values}
-    return tuple(kernel for kernel in every if kernel in read), tuple(every)
+    return [kernel for kernel in every if kernel in read], every
 
 
 def compile_ahead(example: Evaluable, part: str, threads: int | None, progress: Progress | None) -> None:

@@ -16,13 +16,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import CalibrantError, error_context
-from calibrant.kernels.compile import Compilation
 from calibrant.kernels.exact import ExactSum
-from calibrant.kernels.jit import available_threads
+from calibrant.kernels.jit import available_threads, is_compiled, key_of_work, note_compiled
 from calibrant.kernels.records import PREDICTIONS, take
 from calibrant.kernels.rows import rows_of
 from calibrant.pipeline.calibration_tests import collect_evidence, family_of
-from calibrant.pipeline.compilation import compiling, kernels_of
 from calibrant.pipeline.curves.base import Columns, Curve, CurveStates
 from calibrant.pipeline.curves.member_functions import (
     NEEDS_GAUSSIAN_MEMBERS,
@@ -84,6 +82,14 @@ class PassPlan:
         if self.settings.intervals:
             columns += [spec.metric.interval_columns(spec, self.example) for spec in specs]
         return frozenset().union(*columns)
+
+    def kind_of_work(self) -> str:
+        """What decides which kernels are called, as a key of the list of compiled work."""
+        example, names = self.example, sorted({spec.metric.name for spec in self.specs})
+        scores = getattr(example, "scores", None)
+        kind = type(example).__name__, getattr(example, "kind", ""), example.members > 1
+        shape = "" if scores is None else (scores.dtype.str, scores.shape[2])
+        return key_of_work(*kind, shape, names, self.settings.intervals, bool(self.curves or self.worst_rows))
 
     def has_metric(self, text: str) -> bool:
         """Whether this spec is computed."""
@@ -296,15 +302,9 @@ class InputRunner:
         if self.worst_rows and self.stored and not values_only:
             plan = replace(plan, worst_rows=self.worst_rows, loss=loss_of(example, specs, plan.required_columns(specs)))
 
-        intervals = self.settings.intervals
-        first, every = kernels_of(example, plan.specs, intervals, bool(plan.curves or plan.worst_rows))
-        with Compilation(every, self.settings.threads, self._report_compilation) as compilation:
-            compilation.until(first)
-            self.state = state = self._read_blocks(plan)
-            if self.preview is not None and intervals and compilation.seconds > PREVIEW_SECONDS:
-                values = state.metrics.estimates(replace(self.settings, intervals=False))
-                self.preview(source.name, {spec.text: values[spec.text].value for spec in specs})
-            compilation.until(every)
+        key = plan.kind_of_work()
+        self.state = state = self._read_blocks(plan) if is_compiled(key) else self._compile_and_read(plan, specs)
+        note_compiled(key)
         groups = [with_q_values(list(self._groups(g, k))) for k, g in enumerate(groupings[: len(self.by)])]
         estimates = state.metrics.estimates(self.settings, self.report)
         if family is not None:
@@ -322,8 +322,24 @@ class InputRunner:
             worst_by=None if state.worst is None else state.worst.loss.text,
         )
 
-    def _report_compilation(self, done: int, total: int) -> None:
-        self.report(compiling(done, total), done / total)
+    def _compile_and_read(self, plan: PassPlan, shown: list[Spec]) -> PassState:
+        """Read the blocks while what their estimates take is still compiled; the values may be shown meanwhile."""
+        from calibrant.kernels.compile import Compilation
+        from calibrant.pipeline.compilation import compiling, kernels_of
+
+        def report(done: int, total: int) -> None:
+            self.report(compiling(done, total), done / total)
+
+        intervals = self.settings.intervals
+        first, every = kernels_of(plan.example, plan.specs, intervals, bool(plan.curves or plan.worst_rows))
+        with Compilation(every, self.settings.threads, report) as compilation:
+            compilation.until(first)
+            state = self._read_blocks(plan)
+            if self.preview is not None and intervals and compilation.seconds > PREVIEW_SECONDS:
+                values = state.metrics.estimates(replace(self.settings, intervals=False))
+                self.preview(self.source.name, {spec.text: values[spec.text].value for spec in shown})
+            compilation.until(every)
+        return state
 
     def _read_blocks(self, plan: PassPlan) -> PassState:
         """Read all blocks: of a stream each thread reads whole blocks, in memory all threads share one block's rows."""
