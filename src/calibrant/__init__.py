@@ -12,7 +12,7 @@ from calibrant.version import __version__ as __version__
 
 MODULES = (
     "checks", "comparison", "conformal", "gates", "methods", "monitoring", "networks", "predictions", "recalibration",
-    "sklearn",
+    "shift", "sklearn",
 )  # fmt: skip
 """Public modules, which `dir(calibrant)` lists in addition to the names of `__all__`."""
 

@@ -29,6 +29,7 @@ from calibrant.cli import (
     recalibrate,
     report,
     reproduce,
+    shift,
     warm_up,
 )
 from calibrant.cli.output import encodable
@@ -177,8 +178,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _module in (
-    evaluate, check, compare, recalibrate, conformal, detect, gate, monitor, describe, report, metrics, reproduce, demo,
-    warm_up,
+    evaluate, check, compare, recalibrate, conformal, detect, gate, monitor, describe, report, metrics, reproduce,
+    shift, demo, warm_up,
 ):  # fmt: skip
     app.command(
         _module.__name__.rpartition(".")[2].replace("_", "-"),

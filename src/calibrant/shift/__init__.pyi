@@ -1,0 +1,12 @@
+from calibrant.shift.clicks import randomise_tokens as randomise_tokens
+from calibrant.shift.images.corrupt import corrupt as corrupt
+from calibrant.shift.images.geometry import rotate as rotate
+from calibrant.shift.images.geometry import translate as translate
+from calibrant.shift.images.parameters import parameter_set as parameter_set
+from calibrant.shift.registry import Shift as Shift
+from calibrant.shift.registry import names as names
+from calibrant.shift.registry import register as register
+from calibrant.shift.registry import shift_named as shift_named
+from calibrant.shift.tabular import outside_region as outside_region
+from calibrant.shift.text import class_split as class_split
+from calibrant.shift.text import out_of_domain as out_of_domain

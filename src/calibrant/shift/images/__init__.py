@@ -1,0 +1,1 @@
+"""Corruptions, rotations and translations of images."""
