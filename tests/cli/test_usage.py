@@ -32,7 +32,7 @@ UNKNOWN = {
 }  # fmt: skip
 COMMANDS = (
     "evaluate", "check", "compare", "recalibrate", "conformal", "detect", "gate", "monitor", "describe", "report",
-    "metrics", "reproduce", "demo",
+    "metrics", "reproduce", "shift", "data", "demo",
 )  # fmt: skip
 NO_NUMBA = "import atexit, sys; atexit.register(lambda: print('numba' in sys.modules, file=sys.stderr))"
 

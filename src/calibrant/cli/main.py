@@ -19,6 +19,7 @@ from calibrant.cli import (
     check,
     compare,
     conformal,
+    data,
     demo,
     describe,
     detect,
@@ -179,7 +180,7 @@ app = typer.Typer(
 )
 for _module in (
     evaluate, check, compare, recalibrate, conformal, detect, gate, monitor, describe, report, metrics, reproduce,
-    shift, demo, warm_up,
+    shift, data, demo, warm_up,
 ):  # fmt: skip
     app.command(
         _module.__name__.rpartition(".")[2].replace("_", "-"),

@@ -29,7 +29,7 @@ def data_folder(folder: str | Path | None = None) -> Path:
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file; nothing in it is executed."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             return dict(stored)
     except (OSError, ValueError, BadZipFile, KeyError) as error:
         hint = f"copy it again, or export {VARIABLE}=FOLDER"

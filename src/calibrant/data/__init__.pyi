@@ -1,0 +1,13 @@
+from calibrant.data.catalogue import DATASETS as DATASETS
+from calibrant.data.catalogue import Dataset as Dataset
+from calibrant.data.catalogue import dataset_named as dataset_named
+from calibrant.data.clicks import click_rows as click_rows
+from calibrant.data.clicks import criteo_blocks as criteo_blocks
+from calibrant.data.clicks import criteo_sample as criteo_sample
+from calibrant.data.image_sets import cifar10c as cifar10c
+from calibrant.data.image_sets import images as images
+from calibrant.data.preparation import prepare as prepare
+from calibrant.data.texts import Vocabulary as Vocabulary
+from calibrant.data.texts import billion_words as billion_words
+from calibrant.data.texts import newsgroups as newsgroups
+from calibrant.data.transfer import download as download
