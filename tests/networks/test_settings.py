@@ -82,7 +82,7 @@ def test_whatever_a_file_holds_is_an_architecture_or_refused_with_one_line(name,
     ("name", "given_settings", "said"),
     [
         ("resnett", {}, "got 'resnett'; did you mean 'resnet'?"),
-        ("os.system", {}, "choose from lenet, mlp, preresnet, resnet, vgg16"),
+        ("os.system", {}, "choose from embedding_mlp, lenet, lstm, mlp, preresnet, resnet, vgg16"),
         (["resnet"], {}, "expected the name of a registered architecture"),
         ("resnet", {"dept": 20}, "expected settings of resnet, got 'dept'; did you mean 'depth'?"),
         ("resnet", {"build": 20}, "got 'build'; choose from"),

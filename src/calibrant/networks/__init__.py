@@ -18,7 +18,9 @@ except ImportError as error:
     raise MissingExtra("calibrant.networks", expected="PyTorch", got="no such module", hint=hint) from error
 
 from calibrant.networks.architecture import ARCHITECTURES, Architecture, architecture_from, register
+from calibrant.networks.embedding_mlp import EmbeddingMLP
 from calibrant.networks.lenet import LeNet
+from calibrant.networks.lstm import LSTM
 from calibrant.networks.mlp import MLP
 from calibrant.networks.preresnet import PreResNet
 from calibrant.networks.resnet import ResNet
@@ -26,9 +28,11 @@ from calibrant.networks.vgg import VGG16
 
 __all__ = [
     "ARCHITECTURES",
+    "LSTM",
     "MLP",
     "VGG16",
     "Architecture",
+    "EmbeddingMLP",
     "LeNet",
     "PreResNet",
     "ResNet",

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from numbers import Integral
-from typing import Any, ClassVar, TypeVar, get_type_hints
+from typing import Any, ClassVar, NewType, TypeVar, get_type_hints
 
 from torch import nn
 
@@ -21,6 +21,8 @@ Setting = int | float | bool | str | list[int]
 MAX_COUNT = 1 << 24
 """The largest value of an integer setting, so that a file cannot make the machine run out of memory."""
 MAX_LAYERS = 2000
+CountsOrZeros = NewType("CountsOrZeros", tuple[int, ...])
+"""The type of a field of integers that may be 0."""
 
 
 class Architecture(ABC):
@@ -123,7 +125,22 @@ def string(subject: str, value: Any) -> str:
     return value
 
 
-KINDS: dict[Any, Callable[[str, Any], Any]] = {int: count, bool: boolean, str: string, tuple[int, ...]: counts}
+def counts_or_zeros(subject: str, value: Any) -> tuple[int, ...]:
+    """Validate a list of integers from 0."""
+    zeros = [each == 0 and not isinstance(each, bool) for each in value] if isinstance(value, list | tuple) else []
+    raised = counts(
+        subject, [1 if is_zero else each for each, is_zero in zip(value, zeros, strict=True)] if zeros else value
+    )
+    return tuple(0 if is_zero else each for each, is_zero in zip(raised, zeros, strict=True))
+
+
+KINDS: dict[Any, Callable[[str, Any], Any]] = {
+    int: count,
+    bool: boolean,
+    str: string,
+    tuple[int, ...]: counts,
+    CountsOrZeros: counts_or_zeros,
+}
 """The validator of each field type."""
 
 
