@@ -4,7 +4,9 @@ DEMO_ENV ?= .venv-demo
 ENV ?= .venv
 PIP = -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench evidence docs clean
+GPU_PYTHON ?= $(ENV)/bin/python
+
+.PHONY: demo test test-gpu lint bench evidence docs clean
 
 demo: $(DEMO_ENV)/ready
 	$(DEMO_ENV)/bin/calibrant demo --out calibrant-demo
@@ -12,6 +14,10 @@ demo: $(DEMO_ENV)/ready
 test: $(ENV)/ready
 	$(MAKE) --no-print-directory lint
 	$(ENV)/bin/python -m pytest -n 2
+
+# On a machine whose own Python has PyTorch with CUDA and pytest: make test-gpu GPU_PYTHON=python3
+test-gpu: $(if $(filter $(ENV)/bin/python,$(GPU_PYTHON)),$(ENV)/ready)
+	CALIBRANT_GPU=required PYTHONPATH=src $(GPU_PYTHON) -m pytest -m gpu tests/training tests/methods
 
 lint: $(ENV)/ready
 	$(ENV)/bin/ruff check .

@@ -19,6 +19,30 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 hypothesis.settings.register_profile("calibrant", deadline=None)
 hypothesis.settings.load_profile("calibrant")
 
+GPU_REASON = "needs a GPU: make test-gpu"
+
+
+def pytest_collection_modifyitems(items):
+    """Skip the tests marked `gpu` on a machine without one, unless CALIBRANT_GPU=required."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if not marked or os.environ.get("CALIBRANT_GPU") == "required":
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=GPU_REASON))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Name the tests that were skipped for want of a GPU."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if "gpu" in report.keywords]
+    if skipped:
+        terminalreporter.section(f"skipped, {GPU_REASON}")
+        for report in skipped:
+            terminalreporter.line(report.nodeid)
+
+
 ENTRY = "from calibrant.cli.main import run; run()"
 
 

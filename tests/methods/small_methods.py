@@ -33,7 +33,7 @@ SMALL = {
     "deep_ensemble": lambda: DeepEnsemble(SHORT, members=3),
     "snapshot_ensemble": lambda: SnapshotEnsemble(SHORT, cycles=2),
     "fge": lambda: FastGeometricEnsemble(SHORT, start=1, cycle=2),
-    "swag": lambda: SWAG(SHORT, start=1, rank=2, draws=3),
+    "swag": lambda: SWAG(SHORT, start=1, high=0.5, rank=2, draws=3),
     "csgld": lambda: CyclicalSGLD(SHORT, cycles=2, samples=1),
     "bayesian_ridge": lambda: BayesianRidge(),
     "laplace": lambda: Laplace(SHORT),

@@ -70,12 +70,22 @@ def test_draws_have_the_covariance_of_the_paper(made):
     assert abs(np.corrcoef(first, second)[0, 1]) < 5.0 / np.sqrt(count)
 
 
-def test_the_rate_falls_as_told_and_then_stays():
-    method = SWAG(replace(LONG, schedule=LinearDecay()), start=8, high=0.3)
-    schedule = method.training.schedule
-    assert [schedule.factor(epoch / 12, 12) for epoch in (8, 9.5, 11.9)] == [0.3] * 3
-    assert schedule.factor(6 / 12, 12) == pytest.approx(LinearDecay().factor(6 / 8, 8))
-    assert method.callbacks()[0].epochs == [8, 9, 10, 11]
+def maddox(epoch, start, ratio):
+    """The factor of the rate in the schedule of Maddox et al. (2019), from epochs."""
+    if epoch <= 0.5 * start:
+        return 1.0
+    return 1.0 - (1.0 - ratio) * (epoch - 0.5 * start) / (0.4 * start) if epoch <= 0.9 * start else ratio
+
+
+@pytest.mark.parametrize("training", [LONG, replace(LONG, schedule=LinearDecay())], ids=["constant", "linear"])
+def test_the_rate_is_that_of_maddox_and_never_jumps(training):
+    method = SWAG(replace(training, epochs=300), start=160)
+    found = [method.training.schedule.factor(epoch / 300, 300) for epoch in np.arange(0.0, 300.0, 0.25)]
+    expected = [maddox(epoch, 160, 0.1) for epoch in np.arange(0.0, 300.0, 0.25)]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert np.abs(np.diff(found)).max() < 0.005
+    assert method.callbacks()[0].epochs == list(range(160, 300))
+    assert SWAG(training, start=0).training.schedule.factor(0.0, 12) == 0.1
 
 
 @pytest.mark.parametrize("known", [{"start": 6}, {"high": 0.2}])
@@ -89,7 +99,9 @@ def test_a_method_with_another_setting_has_another_schedule(method, known):
     assert changed == fresh
 
 
-@pytest.mark.parametrize("known", [{"rank": 1}, {"draws": 0}, {"start": 11}, {"start": -1}])
+@pytest.mark.parametrize(
+    "known", [{"rank": 1}, {"draws": 0}, {"start": 11}, {"start": -1}, {"high": 0.0}, {"high": 2.0}]
+)
 def test_what_cannot_be_is_refused(known):
     with pytest.raises(UsageError) as caught:
         SWAG(LONG, **{"start": 4, **known})

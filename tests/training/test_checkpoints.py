@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from dataclasses import replace
 
 import pytest
@@ -151,6 +152,24 @@ def test_a_checkpoint_of_another_seed_is_refused(tmp_path):
     PLAIN.fit(TASK, SMALL, 1, checkpoint=tmp_path)
     with pytest.raises(FileError, match="delete it, or use another folder"):
         PLAIN.fit(TASK, SMALL, 2, checkpoint=tmp_path)
+
+
+class Spelled(torch.nn.Linear):
+    """A layer whose text is never the same twice."""
+
+    def extra_repr(self):
+        return f"at {time.perf_counter_ns()}"
+
+
+def test_a_checkpoint_does_not_depend_on_how_layers_print(tmp_path):
+    network = torch.nn.Sequential(Spelled(4, 5), torch.nn.LeakyReLU(0.1), torch.nn.Linear(5, 3))
+    whole = PLAIN.fit(TASK, network, 1)
+    with pytest.raises(StoppedError):
+        PLAIN.fit(TASK, network, 1, checkpoint=tmp_path, progress=stop_at(2))
+    assert same_bits(PLAIN.fit(TASK, network, 1, checkpoint=tmp_path), whole)
+    other = torch.nn.Sequential(Spelled(4, 5), torch.nn.LeakyReLU(0.2), torch.nn.Linear(5, 3))
+    with pytest.raises(FileError, match="expected a checkpoint of this training"):
+        PLAIN.fit(TASK, other, 1, checkpoint=tmp_path)
 
 
 # ------------------------------------------------------------------------------------------------- damage

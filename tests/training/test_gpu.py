@@ -8,7 +8,7 @@ from calibrant import methods
 from calibrant.errors import TrainingError
 from calibrant.networks import ResNet
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")
+pytestmark = pytest.mark.gpu
 NETWORK = ResNet(depth=8, classes=3, width=8)
 
 

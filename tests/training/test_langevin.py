@@ -16,6 +16,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from training.cases import rows_of, runs_of, stacked  # noqa: E402
 
+from calibrant.errors import UsageError  # noqa: E402
 from calibrant.methods import CyclicalSGLD, FixedGaussian, Task, Training  # noqa: E402
 from calibrant.networks import MLP  # noqa: E402
 from calibrant.training.callbacks import WeightSnapshots  # noqa: E402
@@ -116,3 +117,16 @@ def test_momentum_takes_no_part_in_a_phase_of_noise(nesterov):
     for plain, moving in zip(*states, strict=True):
         for name, value in plain.items():
             torch.testing.assert_close(moving[name], value, rtol=0.0, atol=1e-12)
+
+
+def test_clipping_is_refused_as_clipped_gradients_have_another_law():
+    with pytest.raises(UsageError, match="training without gradient clipping"):
+        CyclicalSGLD(Training(epochs=4, clip=1.0), cycles=2, samples=1)
+
+
+def test_the_default_temperature_is_the_noise_of_ashukha():
+    """√(2η) over the number of steps of an epoch, with 50,000 rows in batches of 128."""
+    method = CyclicalSGLD(Training(epochs=100))
+    steps, rate = -(-50_000 // 128), 0.07
+    assert method.noise(50_000)(99) * np.sqrt(rate) == pytest.approx(np.sqrt(2.0 * rate) / steps, rel=1e-12)
+    assert method.temperature == pytest.approx(0.33, abs=0.005)

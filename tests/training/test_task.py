@@ -13,7 +13,18 @@ torch = pytest.importorskip("torch")
 from training.cases import QUICK, SMALL, apart, numbers, rows_of, table  # noqa: E402
 
 from calibrant.errors import CalibrantError, InputError, LabelsError, ShapeError, UsageError, ValuesError  # noqa: E402
-from calibrant.methods import Cell, FixedGaussian, Gaussian, Task, Vanilla, fit_together  # noqa: E402
+from calibrant.methods import (  # noqa: E402
+    Cell,
+    DeepEnsemble,
+    FixedGaussian,
+    Gaussian,
+    Task,
+    Training,
+    Vanilla,
+    fit_together,
+)
+from calibrant.networks import MLP  # noqa: E402
+from calibrant.training import task as task_module  # noqa: E402
 from calibrant.training.task import same_data  # noqa: E402
 
 X, Y = rows_of(6, 2), np.array([0, 1, 2, 0, 1, 2])
@@ -226,3 +237,15 @@ def test_arrays_are_not_changed_and_need_not_be_writable():
 def test_numbers_have_a_gaussian_unless_another_is_given():
     assert numbers().likelihood == Gaussian()
     assert numbers(likelihood=FixedGaussian(0.5)).likelihood == FixedGaussian(0.5)
+
+
+def test_moments_are_computed_once_for_all_networks(monkeypatch):
+    """Five seconds each for the images of CIFAR-10."""
+    counted, moments = [], task_module._moments
+    monkeypatch.setattr(task_module, "_moments", lambda x, rows: counted.append(x.shape) or moments(x, rows))
+    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(20, 3)))
+    task = Task.regression(rows, rows[:, 0])
+    DeepEnsemble(Training(epochs=1), members=4).fit(task, MLP(3, 2, ()), device="cpu")
+    assert counted == [(20, 3), (20, 1)]
+    means = [each.standardisation(torch.float64)["x_mean"] for each in (task, task.with_rows(range(10)))]
+    assert not torch.equal(*means)

@@ -19,6 +19,7 @@ from calibrant.errors import UsageError, check_choice, show
 from calibrant.methods.costs import with_cost
 from calibrant.methods.posterior import About, Posterior
 from calibrant.networks.architecture import Architecture
+from calibrant.networks.content import content
 from calibrant.networks.dropout import Dropout
 from calibrant.networks.recipe import Recipe, Template
 from calibrant.networks.stack import Stack, State, initial_state
@@ -62,6 +63,8 @@ class Method(ABC):
 
     name: ClassVar[str]
     reference: ClassVar[str]
+    version: ClassVar[int] = 1
+    """Increased if a default or the meaning of a setting changes, so that checkpoints and stored results differ."""
     tasks: ClassVar[tuple[str, ...]] = ("categorical", "gaussian", "fixed_gaussian")
     """The supported likelihoods."""
     trains_networks: ClassVar[bool] = True
@@ -158,6 +161,14 @@ class Method(ABC):
             value = value.settings() if hasattr(value, "settings") else value
             values[STORED_NAMES.get(field.name, field.name)] = list(value) if isinstance(value, tuple) else value
         return values
+
+    def content(self) -> dict[str, Any]:
+        """What identifies the method: name, version, and the settings that differ from their defaults.
+
+        The training is not part of it.
+        """
+        found: dict[str, Any] = content(self, without=("training",))
+        return found
 
     def common(self) -> str:
         """The settings that cells must share to be trained together, as text."""
@@ -305,7 +316,7 @@ def _train(
                 callbacks=callbacks,
                 noise=method.noise(part[0].task.n),
                 tolerant=tolerant,
-                method={"name": method.name, **method.settings()},
+                method={"method": method.content(), "network": recipe.content(template)},
             )
             history = loop.run(progress, path, f"{method.name}, {len(part)} at once" if len(part) > 1 else method.name)
         states += [stack.state(k) for k in range(len(part))]

@@ -4,7 +4,13 @@ In the noise phase a step is θ ← θ − η∇(L + ½decay|θ|²) + √(2ηT/n
 posterior exp(−n(L + ½decay|θ|²)/T) for L the mean negative log-likelihood of n rows; ½n·decay|θ|² is a normal prior.
 T = 1 is the posterior itself; deep networks with batch norm and augmentation need a cold one, T < 1.
 
-References: Zhang et al. (2020), ICLR; Welling & Teh (2011), ICML: 681-688.
+Published code differs in T. That of Zhang et al. (csgmcmc) sets its temperature to 1/n in a noise term that is divided
+by n again, so that T = 1/n: hardly any noise. That of Ashukha et al. (pytorch-ensembles) adds noise of standard
+deviation √(2η)/s, s the steps of an epoch, which is T = n/s²: 0.33 for the 50,000 images of CIFAR-10 in batches of 128.
+That is the default here. Both keep momentum in the noise phase; here it has none, because the law above is that of a
+step without momentum. Clipped gradients are not those of a density, so clipping is refused.
+
+References: Zhang et al. (2020), ICLR; Welling & Teh (2011), ICML: 681-688; Ashukha et al. (2020), ICLR 8.
 """
 
 from __future__ import annotations
@@ -21,6 +27,9 @@ from calibrant.training.loop import Noise
 from calibrant.training.schedules import Cosine
 from calibrant.training.settings import check_count
 
+ASHUKHA_TEMPERATURE = 50_000 / 391**2
+"""n/s² of CIFAR-10 in batches of 128."""
+
 
 @dataclass(frozen=True)
 class CyclicalSGLD(Method):
@@ -29,13 +38,13 @@ class CyclicalSGLD(Method):
     Parameters
     ----------
     training : Training
-        Epochs, optimiser "sgd" and learning rate; its schedule is replaced by cosine cycles.
+        Epochs, optimiser "sgd" and learning rate, without clipping; its schedule is replaced by cosine cycles.
     cycles : int
         The number of cycles; it must divide the epochs.
     samples : int
         Members per cycle, one after each of the last epochs of a cycle, which have noise.
     temperature : float
-        T of the posterior.
+        T of the posterior; the default, 0.33, is that of Ashukha et al. (2020) on CIFAR-10.
     skip : int
         Initial cycles without members.
 
@@ -51,10 +60,11 @@ class CyclicalSGLD(Method):
 
     cycles: int = 4
     samples: int = 3
-    temperature: float = 1.0
+    temperature: float = ASHUKHA_TEMPERATURE
     skip: int = 0
     name: ClassVar[str] = "csgld"
     needs_all_epochs: ClassVar[bool] = True
+    version: ClassVar[int] = 2
     reference: ClassVar[str] = "Zhang et al. (2020), ICLR"
 
     def __post_init__(self) -> None:
@@ -71,6 +81,9 @@ class CyclicalSGLD(Method):
                 f"{self.samples} samples, skip {self.skip}",
                 hint="use CyclicalSGLD(Training(epochs=100), cycles=4, samples=3)",
             )
+        if self.training.clip is not None:
+            got, hint = f"clip={self.training.clip}", "use Training(clip=None) and a lower rate"
+            raise UsageError("csgld", expected="training without gradient clipping", got=got, hint=hint)
         object.__setattr__(self, "training", replace(self.training, schedule=Cosine(self.cycles)))
 
     def _position(self, epoch: int) -> tuple[int, int]:

@@ -87,6 +87,7 @@ class Laplace(Method):
     refresh: bool = True
     draws: int = 20
     name: ClassVar[str] = "laplace"
+    version: ClassVar[int] = 2
     reference: ClassVar[str] = "Ritter et al. (2018)"
 
     def __post_init__(self) -> None:

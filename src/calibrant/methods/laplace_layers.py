@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from calibrant.errors import UsageError
+from calibrant.networks.mixed_precision import layer_type
 from calibrant.networks.recipe import Template
 from calibrant.networks.stack import State
 
@@ -42,7 +43,7 @@ def drawn_layers(template: Template, structure: str) -> tuple[str, ...]:
         own = [key for key, _ in module.named_parameters(recurse=False)]
         if not own or isinstance(module, NORMALISATIONS):
             continue
-        plain = type(module) in DRAWN and "weight" in own and set(own) <= {"weight", "bias"}
+        plain = layer_type(module) in DRAWN and "weight" in own and set(own) <= {"weight", "bias"}
         if not plain or getattr(module, "groups", 1) != 1:
             raise UsageError(
                 f"layer {name}",
@@ -63,7 +64,7 @@ def drawn_layers(template: Template, structure: str) -> tuple[str, ...]:
 def _last(template: Template) -> str:
     name = template.last
     layer: Any = None if name is None else template.module.get_submodule(name)
-    if name is None or type(layer) is not nn.Linear or "weight" not in layer._parameters:
+    if name is None or layer_type(layer) is not nn.Linear or "weight" not in layer._parameters:
         raise UsageError(
             "structure='last_layer'",
             expected="a network that returns the output of an nn.Linear layer",
@@ -91,9 +92,9 @@ def _refuse_tied(template: Template, names: list[str]) -> None:
             raise UsageError("network", expected="layers that do not share weights", got=got, hint=hint)
 
 
-def _kind(module: nn.Module | None) -> str:
+def _kind(module: nn.Module) -> str:
     groups = getattr(module, "groups", 1)
-    return type(module).__name__ + (f"(groups={groups})" if groups != 1 else "")
+    return layer_type(module).__name__ + (f"(groups={groups})" if groups != 1 else "")
 
 
 # ---------------------------------------------------------------------------- inputs, outputs, weights

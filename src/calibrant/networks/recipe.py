@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from calibrant.errors import CalibrantError, UsageError, plain
 from calibrant.networks.architecture import Architecture
 from calibrant.networks.batch_norm import make_stackable
+from calibrant.networks.content import content, layers_content
 from calibrant.networks.dropout import (
     LAYERS,
     MASK,
@@ -22,6 +24,7 @@ from calibrant.networks.dropout import (
     replace_dropout,
     trace_sites,
 )
+from calibrant.networks.mixed_precision import make_castable
 
 SCALES = ("x_mean", "x_std", "y_mean", "y_std")
 SAMPLE = 3
@@ -82,6 +85,15 @@ class Recipe:
         replace_dropout(inner)
         return StandardisedNetwork(inner, self.standardises)
 
+    def content(self, template: Template) -> dict[str, Any]:
+        """What identifies the network; template: that of this recipe."""
+        own = None if is_dataclass(self.architecture) else layers_content(template.module.inner)
+        return {
+            "architecture": content(self.architecture) if own is None else own,
+            "outputs": self.outputs,
+            "dropout": content(self.dropout),
+        }
+
     def _sample(self, module: nn.Module) -> Tensor:
         """Rows of zeros, in the dtype of the network unless it standardises its inputs itself."""
         rows = torch.zeros((SAMPLE, *self.shape), dtype=self.x_dtype)
@@ -106,6 +118,7 @@ class Recipe:
             with torch.no_grad():
                 sites = trace_sites(module, sample)
         make_stackable(module)
+        make_castable(module)
         for parameter in module.parameters():
             parameter.requires_grad_(False)
         return Template(module, tuple(sites), tuple(layers), last)

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from calibrant.errors import CalibrantWarning, plain
+from calibrant.networks.mixed_precision import castable_layers, computing_in
 from calibrant.networks.recipe import SCALES, Template, is_mask
 
 ALIGNED = 16
@@ -35,6 +36,8 @@ class Stack:
     gradients: Tensor
     size: int
     together: bool = True
+    compute_dtype: torch.dtype | None = None
+    """The dtype of products and convolutions; None for that of the parameters."""
     compiled: Callable[[State, Tensor], Tensor] | None = None
 
     @classmethod
@@ -65,6 +68,13 @@ class Stack:
     # ----------------------------------------------------------------------------------- computing
     def __call__(self, x: Tensor, masks: State | None = None, *, train: bool = False) -> Tensor:
         """Outputs (K, n, O) of rows (K, n, …), one batch per member."""
+        autocast = torch.autocast(
+            self.flat.device.type, self.compute_dtype, enabled=self.compute_dtype is not None, cache_enabled=False
+        )  # casts other products, such as those of attention
+        with autocast, computing_in(self.compute_dtype, castable_layers(self.template.module)):
+            return self._compute(x, masks, train)
+
+    def _compute(self, x: Tensor, masks: State | None, train: bool) -> Tensor:
         self.template.module.train(train)
         tensors = {**self.parameters, **self.buffers, **(masks or {})}
         if self.size == 1:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from calibrant.errors import FileError, plain
+from calibrant.networks.content import content
 from calibrant.networks.stack import Stack
 from calibrant.training.callbacks import Callback
 from calibrant.training.files import make_folder, read_tensors, write_tensors
@@ -20,33 +21,33 @@ from calibrant.training.settings import Training
 from calibrant.training.task import Run
 
 KIND = "checkpoint"
-STORED_CLASSES = {"StandardisedNetwork": "Prepared", "MaskedDropout": "OwnDropout"}
-"""Modules that have another name in the fingerprint, so that older checkpoints remain valid."""
+VERSION = 2
+"""Of the fingerprint itself."""
+WITHOUT_EFFECT = ("capture", "compile", "deterministic")
+"""Settings of training that may differ when it continues."""
 
 
 def fingerprint(
     stack: Stack, runs: Sequence[Run], training: Training, callbacks: Sequence[Callback], method: Mapping[str, Any]
 ) -> str:
-    """A hash of networks, data and settings that a checkpoint must match; the device may differ."""
-    settings = training.settings()
-    for name in ("capture", "compile", "deterministic"):
-        settings.pop(name)
-    task, network = runs[0].task, repr(stack.template.module)
-    for name, stored in STORED_CLASSES.items():
-        network = network.replace(f"{name}(", f"{stored}(")
+    """A hash of networks, data and settings that a checkpoint must match; the device may differ.
+
+    method: the content of the method and of its networks.
+    """
+    task = runs[0].task
     facts = {
-        "network": network,
+        "version": VERSION,
         "parameters": {name: list(value.shape) for name, value in stack.parameters.items()},
         "sites": [{"mask": site.mask, "shape": site.shape, "rate": site.p} for site in stack.template.sites],
         "x": [_crc(task.x), str(task.x.dtype), list(task.x.shape)],
         "y": _crc(task.y),
         "runs": [{**run.facts(), "rows": [_crc(run.task.train), _crc(run.task.validation)]} for run in runs],
-        "training": settings,
-        "method": {name: value for name, value in method.items() if name != "training"},
-        "likelihood": task.likelihood.settings(),
-        "augment": None if task.augment is None else vars(task.augment),
+        "training": content(training, without=WITHOUT_EFFECT),
+        "method": method,
+        "likelihood": content(task.likelihood),
+        "augment": content(task.augment),
         "standardises": task.standardises,
-        "watchers": [callback.settings() for callback in callbacks],
+        "callbacks": [callback.settings() for callback in callbacks],
     }
     return blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 

@@ -84,6 +84,7 @@ class TrainingLoop:
         """
         device, dtype = stack.flat.device, stack.flat.dtype
         self.stack, self.runs, self.training, self.callbacks = stack, runs, training, callbacks
+        stack.compute_dtype = torch.bfloat16 if training.precision == "bfloat16" else None
         self.noise, self.tolerant = noise or (lambda epoch: 0.0), tolerant
         self.method = {} if method is None else method
         self.batches = Batches(runs, training.batch, device, dtype)
@@ -117,8 +118,7 @@ class TrainingLoop:
     def loss(self, count: int) -> Tensor:
         """The mean loss of each member (K,) over the selected rows."""
         x, y = self.batches.rows(count)
-        with self._precision():
-            outputs = self.stack(x, self.masks.draw(count), train=True)
+        outputs = self.stack(x, self.masks.draw(count), train=True)
         return self.likelihood.nll(outputs, y, Scale(*self.stack.scale)).mean(1)
 
     def step(self, count: int, noisy: bool) -> None:
@@ -140,10 +140,6 @@ class TrainingLoop:
             part.view(len(self.runs), count).copy_(each[:, offset : offset + count])
             offset += count
         return noise
-
-    def _precision(self) -> Any:
-        enabled = self.training.precision == "bfloat16"
-        return torch.autocast(self.stack.flat.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
     # ------------------------------------------------------------------------------------- the epochs
     def run(self, progress: Progress | None = None, checkpoint: Path | None = None, what: str = "training") -> History:
@@ -238,8 +234,7 @@ class TrainingLoop:
         total = torch.zeros(len(self.runs), device=rows.device, dtype=self.sums.dtype)
         for part in rows.split(VALIDATED_AT_ONCE, dim=1):
             inputs = self.runs[0].task.as_input(x[part], self.sums.dtype)
-            with self._precision():
-                outputs = self.stack(inputs)
+            outputs = self.stack(inputs)
             total += self.likelihood.nll(outputs, self.batches.y[part], Scale(*self.stack.scale)).sum(1)
         return (total / rows.shape[1]).tolist()
 

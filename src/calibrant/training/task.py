@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -206,12 +207,21 @@ class Task:
         scales = {"x_mean": zero, "x_std": one, "y_mean": zero.double(), "y_std": one}
         if self.standardises:
             wide = torch.float64 if self.x.dtype == torch.float64 else dtype  # keeps precision far from zero
-            mean, std = _moments(self.x, self.train)
+            mean, std = self._x_moments
             scales |= {"x_mean": mean.to(wide), "x_std": std.to(wide)}
         if self.likelihood.standardises:
-            mean, std = _moments(self.y[:, None], self.train)
+            mean, std = self._y_moments
             scales |= {"y_mean": mean[0], "y_std": std[0].to(dtype)}  # the mean in double keeps precision
         return scales
+
+    @cached_property
+    def _x_moments(self) -> tuple[Tensor, Tensor]:
+        """Of the training rows, in double; once for all networks that are trained on them."""
+        return _moments(self.x, self.train)
+
+    @cached_property
+    def _y_moments(self) -> tuple[Tensor, Tensor]:
+        return _moments(self.y[:, None], self.train)
 
     def as_input(self, x: Tensor, dtype: torch.dtype) -> Tensor:
         """Rows as the input of networks of that dtype: raw if the networks standardise them, else converted."""
