@@ -9,10 +9,19 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from calibrant import methods  # noqa: E402
-from calibrant.methods import Cell, FixedGaussian, Laplace, Task, Training, Vanilla, fit_together  # noqa: E402
+from calibrant.errors import CalibrantWarning  # noqa: E402
+from calibrant.methods import Cell, FixedGaussian, Laplace, Task, Training, Vanilla, fit_together, laplace_layers  # noqa: E402
 from calibrant.networks import MLP, ResNet  # noqa: E402
 
-STRUCTURES = ("last_layer", "diagonal", "kfac")
+KINDS = {
+    "last full": {"layers": "last", "structure": "full"},
+    "last kfac": {"layers": "last", "structure": "kfac"},
+    "all full": {"layers": "all", "structure": "full"},
+    "all kfac": {"layers": "all", "structure": "kfac"},
+    "all diagonal": {"layers": "all", "structure": "diagonal"},
+    "all factored": {"layers": "all", "structure": "kfac_factored", "predictive": "sampled"},
+}
+SAMPLED = {"layers": "all", "predictive": "sampled"}
 NOISE, DECAY = 0.5, 0.02
 LINEAR = Training(epochs=300, batch=64, rate=0.1, decay=DECAY, precision="float64")
 SHORT = Training(epochs=30, batch=16, rate=0.02, decay=0.01)
@@ -87,7 +96,7 @@ def test_the_last_layer_of_a_linear_network_is_bayesian_linear_regression(linear
 def test_the_diagonal_is_exact_where_features_are_orthogonal():
     task, mean, covariance = regression(orthogonal())
     np.testing.assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-15)
-    made = Laplace(LINEAR, structure="diagonal").fit(task, MLP(3, 1, ()))
+    made = Laplace(LINEAR, layers="all", structure="diagonal").fit(task, MLP(3, 1, ()))
     np.testing.assert_allclose(flat(made.state), mean, atol=1e-6)
     np.testing.assert_allclose(made.covariance_root["std"]["inner.output"][0].square(), np.diag(covariance), rtol=1e-9)
     assert looks_like(many(made, 2000), mean, covariance)
@@ -96,7 +105,7 @@ def test_the_diagonal_is_exact_where_features_are_orthogonal():
 def test_the_diagonal_takes_variances_from_the_precision(linear):
     """Of correlated features it is the inverse of the precision's diagonal: too narrow, never too wide."""
     task, network, _, covariance = linear
-    made = Laplace(structure="diagonal").around(network, task)
+    made = Laplace(layers="all", structure="diagonal").around(network, task)
     variances = made.covariance_root["std"]["inner.output"][0].square().numpy()
     np.testing.assert_allclose(variances, 1.0 / np.diag(np.linalg.inv(covariance)), rtol=1e-9)
     assert (variances <= np.diag(covariance)).all()
@@ -107,7 +116,7 @@ def test_the_diagonal_takes_variances_from_the_precision(linear):
 def test_kronecker_factors_are_exact_but_for_the_product_of_the_prior(prior, near, linear):
     """One output: G = 1/σ². (√n G + √τ/π)(√n A + √τ π I) is nG·A + τI and √(nτ)(πG·I + A/π), which goes with τ."""
     task, network, mean, covariance = linear
-    made = Laplace(structure="kfac", prior_precision=prior).around(network, task)
+    made = Laplace(layers="all", structure="kfac_factored", prior_precision=prior).around(network, task)
     np.testing.assert_allclose(flat(made.state), mean, atol=1e-6)
     rows, columns = (made.covariance_root[part]["inner.output"].numpy() for part in ("rows", "columns"))
     found = rows.item() ** 2 * (columns @ columns.T)
@@ -150,20 +159,20 @@ def pictures():
     return task, Vanilla(SHORT).fit(task, ResNet(8, 3, 3, 4))
 
 
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_members_disagree_more_away_from_the_data(structure, curve):
+@pytest.mark.parametrize("kind", KINDS)
+def test_members_disagree_more_away_from_the_data(kind, curve):
     task, network = curve
-    made = Laplace(structure=structure).around(network, task)
+    made = Laplace(**KINDS[kind], tune=None).around(network, task)
     near, far = (made.predict(torch.tensor([[at], [-at]]), 40).mean.std(0).min() for at in (0.5, 10.0))
     assert far > 3.0 * near > 0.0
 
 
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_around_a_trained_network_is_what_fitting_gives(structure, curve):
+@pytest.mark.parametrize("kind", KINDS)
+def test_around_a_trained_network_is_what_fitting_gives(kind, curve):
     task, network = curve
     training = Training(epochs=60, batch=16, rate=0.02, decay=1e-3)
-    fitted = Laplace(training, structure=structure, tune=None).fit(task, MLP(1, 2, (16,)), seed=3)
-    around = Laplace(structure=structure, tune=None).around(network, task)
+    fitted = Laplace(training, **KINDS[kind], tune=None).fit(task, MLP(1, 2, (16,)), seed=3)
+    around = Laplace(**KINDS[kind], tune=None).around(network, task)
     assert fitted.prior_precision == around.prior_precision == pytest.approx(48 * 1e-3)
     assert same(fitted.tensors(4), around.tensors(4))
     assert around.about.settings == fitted.about.settings
@@ -171,26 +180,26 @@ def test_around_a_trained_network_is_what_fitting_gives(structure, curve):
     assert around.about.cost.examples == fitted.about.cost.examples
 
 
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_draws_are_functions_of_seed_and_number(structure, curve):
+@pytest.mark.parametrize("kind", KINDS)
+def test_draws_are_functions_of_seed_and_number(kind, curve):
     task, network = curve
-    made = Laplace(structure=structure).around(network, task)
+    made = Laplace(**KINDS[kind], tune=None).around(network, task)
     later, first = made.tensors(2), made.tensors(0)
     assert same(made.tensors(0), first)
-    assert same(Laplace(structure=structure).around(network, task).tensors(2), later)
+    assert same(Laplace(**KINDS[kind], tune=None).around(network, task).tensors(2), later)
     assert not torch.equal(first["inner.output.weight"], later["inner.output.weight"])
     turned = {part: dict(reversed(each.items())) for part, each in made.covariance_root.items()}
     assert same(made.replace(covariance_root=turned).tensors(0), first)
     network.seed = 4
-    other = Laplace(structure=structure).around(network, task)
+    other = Laplace(**KINDS[kind], tune=None).around(network, task)
     network.seed = 3
     assert not torch.equal(other.tensors(0)["inner.output.weight"], first["inner.output.weight"])
 
 
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_the_scale_multiplies_deviations(structure, curve):
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_scale_multiplies_deviations(kind, curve):
     task, network = curve
-    one, three = (Laplace(structure=structure, scale=scale, tune=None).around(network, task) for scale in (1.0, 3.0))
+    one, three = (Laplace(**KINDS[kind], scale=scale, tune=None).around(network, task) for scale in (1.0, 3.0))
     mean = network.tensors(0)
     for name, value in one.weights(1).items():
         torch.testing.assert_close(three.weights(1)[name] - mean[name], 3.0 * (value - mean[name]))
@@ -206,11 +215,100 @@ def test_the_last_layer_alone_is_drawn_and_features_are_computed_once(curve):
     torch.testing.assert_close(outputs[2], made.member(2)(task.x))
 
 
+# ---------------------------------------------------------------------------------------------- linearised
+def test_the_linearised_predictive_is_exact_bayesian_linear_regression(linear):
+    """Of a linear network, with all its weights: mean and covariance of the members' means at five rows."""
+    task, network, mean, covariance = linear
+    made = Laplace(layers="all", structure="full").around(network, task)
+    assert made.linearised
+    x = drawn(5, 3, seed=9) * 4.0
+    z = np.column_stack(((x.numpy() - task.x.numpy().mean(0)) / task.x.numpy().std(0), np.ones(5)))
+    outputs = made.outputs(x, 3000)[0][..., 0].numpy()
+    expected = z @ covariance @ z.T + 1e-12 * np.eye(5)
+    assert looks_like((outputs - z @ mean) @ np.linalg.pinv(z).T, np.zeros(4), covariance)
+    np.testing.assert_allclose(outputs.std(0), np.sqrt(np.diag(expected)), rtol=0.08)
+    for k in range(3):
+        weights = flat({**made.state, **made.weights(k)})
+        np.testing.assert_allclose(outputs[k], z @ weights, atol=1e-12)
+
+
+def test_the_linearised_predictive_is_the_network_plus_its_jacobian(curve):
+    task, network = curve
+    made = Laplace(layers="all", tune=None).around(network, task)
+    module = network.module(0).double()
+    names = [name for name, _ in module.named_parameters()]
+    x = task.x[:7].double()
+
+    def outputs(*weights):
+        return torch.func.functional_call(module, dict(zip(names, weights, strict=True)), (x,))
+
+    weights = tuple(value.detach() for value in module.parameters())
+    jacobians = torch.autograd.functional.jacobian(outputs, weights)
+    for k in (0, 6):
+        tangent = made._tangent(k)
+        slope = sum(
+            torch.tensordot(jacobian, tangent[name].double(), tangent[name].dim())
+            for name, jacobian in zip(names, jacobians, strict=True)
+        )
+        expected = outputs(*weights) + slope
+        torch.testing.assert_close(made.outputs(task.x[:7], 7)[0][k].double(), expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(made.member(k)(task.x[:7]).double(), expected, rtol=1e-4, atol=1e-4)
+        with torch.no_grad():
+            torch.testing.assert_close(made.module(k)(task.x[:7]).double(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_last_layer_is_linear_anyway(curve):
+    task, network = curve
+    one, two = (Laplace(predictive=each, tune=None).around(network, task) for each in ("linearised", "sampled"))
+    assert torch.equal(one.outputs(task.x, 3)[0], two.outputs(task.x, 3)[0])
+
+
+@pytest.mark.filterwarnings("ignore:laplace. the best")
+def test_linearised_networks_with_batch_norm_pass_the_training_rows_once(pictures, monkeypatch):
+    """For the curvature alone: no prior and no draw needs statistics of its own."""
+    task, network = pictures
+    held = task.split(0.25)
+    monkeypatch.setattr("calibrant.methods.laplace.refresh", None)
+    made = Laplace(layers="all", tune="scale").around(network, held)
+    assert made.max_members is None
+    assert np.isfinite(made.predict(task.x, 60).scores).all()
+    assert same(made.member(3).tensors, network.tensors(0))
+
+
+def test_a_prior_at_the_edge_of_its_grid_warns_and_widens_the_grid(curve):
+    task, network = curve
+    start = 1e-9
+    with pytest.warns(CalibrantWarning, match="prior precision was at the edge of the grid, which was widened"):
+        made = Laplace(layers="all", tune="prior", prior_precision=start).around(network, task)
+    assert max(made.tuned) > 1e4 * start * 10.0
+    assert made.tuned[made.prior_precision] == min(made.tuned.values())
+    assert made.tuned[made.prior_precision] < made.tuned[max(v for v in made.tuned if v < 1.001e4 * start)]
+
+
+# -------------------------------------------------------------------------------------------- large layers
+def test_a_last_layer_that_is_too_large_for_a_full_covariance_has_kronecker_factors(curve, monkeypatch):
+    task, network = curve
+    assert Laplace(tune=None).around(network, task).structure == "full"
+    monkeypatch.setattr(laplace_layers, "MAX_WEIGHTS", 33)
+    made = Laplace(tune=None).around(network, task)
+    assert (made.layers, made.structure, made.names) == ("last", "kfac", ["inner.output"])
+    assert made.shares_features
+
+
+def test_a_thousand_classes():
+    """41,000 weights in the last layer, which were refused."""
+    x = drawn(60, 20).float()
+    task = Task.classification(x, torch.arange(60) % 1000, classes=1000)
+    made = Laplace(Training(epochs=1, batch=20, rate=0.01)).fit(task, MLP(20, 1000, (40,)))
+    assert made.structure == "kfac"
+    assert made.predict(x[:3], 4).scores.shape == (4, 3, 1000)
+
+
 # ------------------------------------------------------------------------------------------- batch norm
 @pytest.mark.parametrize("structure", ["diagonal", "kfac"])
 def test_draws_have_statistics_of_their_own_weights(structure, pictures):
     task, network = pictures
-    made = Laplace(structure=structure, draws=2).around(network, task)
+    made = Laplace(structure=structure, **SAMPLED, draws=2).around(network, task)
     assert made.max_members == 2
     module = made.module(1)
     name = next(key for key in made.buffers[0] if key.endswith("running_mean"))
@@ -230,19 +328,21 @@ def test_draws_have_statistics_of_their_own_weights(structure, pictures):
 
 def test_without_refreshing_all_draws_have_the_statistics_of_training(pictures):
     task, network = pictures
-    made = Laplace(structure="kfac", refresh=False).around(network, task)
+    made = Laplace(structure="kfac", **SAMPLED, refresh=False).around(network, task)
     assert made.max_members is None
     for name, value in network.tensors(0).items():
         assert not name.endswith("running_var") or torch.equal(made.tensors(7)[name], value)
 
 
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_a_loaded_posterior_has_the_same_members(structure, pictures, tmp_path):
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "all full"])
+def test_a_loaded_posterior_has_the_same_members(kind, pictures, tmp_path):
     task, network = pictures
-    made = Laplace(structure=structure, draws=2, scale=0.3).around(network, task)
+    made = Laplace(**KINDS[kind], draws=2, scale=0.3).around(network, task)
     again = methods.load(made.save(tmp_path / "laplace.safetensors"))
-    assert (again.structure, again.prior_precision, again.scale, again.max_members) == (
-        structure,
+    assert (again.layers, again.structure, again.predictive, again.prior_precision, again.scale, again.max_members) == (
+        made.layers,
+        made.structure,
+        made.predictive,
         made.prior_precision,
         0.3,
         made.max_members,
@@ -252,14 +352,15 @@ def test_a_loaded_posterior_has_the_same_members(structure, pictures, tmp_path):
 
 
 # ---------------------------------------------------------------------------------------- other settings
+@pytest.mark.filterwarnings("ignore:laplace. the best")
 @pytest.mark.parametrize("tune", ["prior", "scale"])
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_what_is_tuned_predicts_validation_rows_best(structure, tune, curve, tmp_path):
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_tuned_predicts_validation_rows_best(kind, tune, curve, tmp_path):
     task, network = curve
-    made = Laplace(structure=structure, tune=tune).around(network, task)
+    made = Laplace(**KINDS[kind], tune=tune).around(network, task)
     chosen = getattr(made, "prior_precision" if tune == "prior" else tune)
     assert made.tuned[chosen] == min(made.tuned.values())
-    fixed = Laplace(structure=structure, **{"prior_precision": made.prior_precision, "scale": made.scale}).around(
+    fixed = Laplace(**KINDS[kind], **{"prior_precision": made.prior_precision, "scale": made.scale}).around(
         network, task
     )
     assert same(fixed.tensors(0), made.tensors(0))
@@ -272,7 +373,10 @@ def test_what_is_tuned_predicts_validation_rows_best(structure, tune, curve, tmp
 
 def test_fewer_rows_tell_nearly_the_same(curve):
     task, network = curve
-    whole, some, again = (Laplace(structure="diagonal", rows=rows).around(network, task) for rows in (None, 36, 36))
+    whole, some, again = (
+        Laplace(layers="all", structure="diagonal", rows=rows, tune=None).around(network, task)
+        for rows in (None, 36, 36)
+    )
     name = "inner.output"
     assert torch.equal(some.covariance_root["std"][name], again.covariance_root["std"][name])
     assert not torch.equal(some.covariance_root["std"][name], whole.covariance_root["std"][name])
@@ -281,16 +385,16 @@ def test_fewer_rows_tell_nearly_the_same(curve):
     )
 
 
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_a_network_of_ones_own_with_dropout(structure, tmp_path):
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_network_of_ones_own_with_dropout(kind, tmp_path):
     """Nothing is dropped where curvature is computed, and none of its draws drops anything."""
     task = Task.regression(drawn(30, 4).float(), drawn(30, seed=1))
     network = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 2))
     plain = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Identity(), nn.Linear(6, 2))
-    one = Laplace(SHORT, structure=structure).fit(task, network)
+    one = Laplace(SHORT, **KINDS[kind]).fit(task, network)
     other = Vanilla(SHORT).fit(task, plain)
     other.states = [one.state]
-    assert same(one.tensors(1), Laplace(structure=structure).around(other, task).tensors(1))
+    assert same(one.tensors(1), Laplace(**KINDS[kind]).around(other, task).tensors(1))
     again = methods.load(one.save(tmp_path / "own.safetensors"), network)
     np.testing.assert_array_equal(again.predict(task.x, 3).mean, one.predict(task.x, 3).mean)
 
@@ -298,9 +402,10 @@ def test_a_network_of_ones_own_with_dropout(structure, tmp_path):
 def test_the_empirical_fisher_is_another_curvature(curve):
     task, network = curve
     exact, empirical = (
-        Laplace(structure="kfac", fisher=fisher).around(network, task) for fisher in ("exact", "empirical")
+        Laplace(layers="all", structure="kfac_factored", fisher=fisher, tune=None).around(network, task)
+        for fisher in ("exact", "empirical")
     )
-    for name in exact.layers:
+    for name in exact.names:
         torch.testing.assert_close(
             exact.covariance_root["columns"][name].shape, empirical.covariance_root["columns"][name].shape
         )
@@ -313,7 +418,7 @@ def test_a_cell_that_diverged_leaves_the_others_alone():
     task = Task.regression(drawn(30, 4).float(), drawn(30, seed=1))
     network = MLP(4, 2, (6,))
     wild = Training(epochs=30, batch=16, rate=1e12, decay=0.01)
-    cells = [Cell(Laplace(training, structure="kfac"), task, network) for training in (SHORT, wild)]
+    cells = [Cell(Laplace(training, layers="all"), task, network) for training in (SHORT, wild)]
     good, bad = fit_together(cells, diverged="keep")
     assert np.isfinite(good.predict(task.x, 2).mean).all()
     assert not any(torch.isfinite(value).all() for value in bad.weights(0).values())

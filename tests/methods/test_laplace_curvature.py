@@ -59,9 +59,12 @@ def trained(task, network):
     return made.template, made.tensors(0)
 
 
-def kept(structure, template, state, task, rows=None, fisher="exact"):
-    names = drawn_layers(template, structure)
-    return curvature_of(structure, names, template, state, task, task.train if rows is None else rows, CPU, fisher)
+def kept(structure, template, state, task, rows=None, fisher="exact", layers="all"):
+    """The curvature of all layers; "last_layer" is the full one of the last."""
+    structure, layers = ("full", "last") if structure == "last_layer" else (structure, layers)
+    names, last = drawn_layers(template, layers, structure), layers == "last"
+    rows = task.train if rows is None else rows
+    return curvature_of(structure, names, template, state, task, rows, CPU, fisher, last)
 
 
 def outputs(template, state, names, x):
@@ -89,7 +92,7 @@ def gradients(template, state, names, task):
 def test_softmax_regression_has_its_hessian():
     task = table("categorical")
     template, state = trained(task, MLP(3, CLASSES, ()))
-    (name,) = drawn_layers(template, "last_layer")
+    (name,) = drawn_layers(template, "last", "full")
     scale = Scale(state["y_mean"], state["y_std"])
 
     def loss(w):
@@ -106,7 +109,7 @@ def test_softmax_regression_has_its_hessian():
 def test_the_last_layer_of_a_deep_network_by_jacobians(kind):
     task = table(kind)
     template, state = trained(task, MLP(3, task.likelihood.outputs, (5,), "tanh"))
-    (name,) = drawn_layers(template, "last_layer")
+    (name,) = drawn_layers(template, "last", "full")
     found, fisher = gradients(template, state, (name,), task)
     flat = found[name].flatten(2)
     expected = torch.einsum("nap,nab,nbq->pq", flat, fisher, flat)
@@ -116,7 +119,7 @@ def test_the_last_layer_of_a_deep_network_by_jacobians(kind):
 def test_the_empirical_fisher_sums_outer_products_of_the_slopes_of_losses():
     task = table("gaussian")
     template, state = trained(task, MLP(3, 2, (5,)))
-    (name,) = drawn_layers(template, "last_layer")
+    (name,) = drawn_layers(template, "last", "full")
     scale = Scale(state["y_mean"], state["y_std"])
 
     def loss(w, x, y):
@@ -141,7 +144,7 @@ def test_the_empirical_fisher_sums_outer_products_of_the_slopes_of_losses():
 )
 def test_diagonals_by_jacobians(task, network):
     template, state = trained(task, network() if network is Images else network)
-    names = drawn_layers(template, "diagonal")
+    names = drawn_layers(template, "all", "diagonal")
     found, fisher = gradients(template, state, names, task)
     made = kept("diagonal", template, state, task).sums
     assert sorted(made) == sorted(template.layers)
@@ -154,7 +157,7 @@ def test_diagonals_by_jacobians(task, network):
 def test_factors_of_dense_layers_by_their_definition():
     task = table("categorical")
     template, state = trained(task, MLP(3, CLASSES, (5, 4), "tanh"))
-    names = drawn_layers(template, "kfac")
+    names = drawn_layers(template, "all", "kfac")
     found, fisher = gradients(template, state, names, task)
     made = kept("kfac", template, state, task)
     x = (task.x - state["x_mean"]) / state["x_std"]
@@ -244,7 +247,7 @@ def test_a_convolution_is_a_product_with_patches(settings):
 
 
 # -------------------------------------------------------------------------------------------- all of them
-@pytest.mark.parametrize("structure", ["last_layer", "diagonal", "kfac"])
+@pytest.mark.parametrize("structure", ["last_layer", "full", "diagonal", "kfac_factored"])
 def test_one_block_or_seven(structure, monkeypatch):
     task = table("categorical")
     template, state = trained(task, MLP(3, CLASSES, (5,)))
@@ -255,7 +258,7 @@ def test_one_block_or_seven(structure, monkeypatch):
     assert all(torch.allclose(value, seven[part][name]) for part in one for name, value in one[part].items())
 
 
-@pytest.mark.parametrize("structure", ["last_layer", "diagonal", "kfac"])
+@pytest.mark.parametrize("structure", ["last_layer", "full", "diagonal", "kfac_factored"])
 def test_half_of_rows_that_come_twice_tell_all(structure):
     once = table("categorical", 12)
     twice = Task.classification(once.x.repeat(2, 1), once.y.repeat(2), classes=CLASSES)
@@ -265,7 +268,7 @@ def test_half_of_rows_that_come_twice_tell_all(structure):
     assert all(torch.allclose(value, half[part][name]) for part in whole for name, value in whole[part].items())
 
 
-@pytest.mark.parametrize("structure", ["last_layer", "diagonal", "kfac"])
+@pytest.mark.parametrize("structure", ["last_layer", "full", "diagonal", "kfac_factored"])
 def test_weights_without_curvature_have_their_prior(structure):
     task = table("fixed_gaussian")
     template, state = trained(task, MLP(3, 1, (4,)))
@@ -274,7 +277,89 @@ def test_weights_without_curvature_have_their_prior(structure):
     name = "inner.output" if structure == "last_layer" else "inner.hidden.0"
     law, shape = made.covariance_root(4.0, task.n), made.shapes[name]
     columns = torch.eye(math.prod(shape), dtype=torch.float64).view(-1, *shape)
-    root = torch.stack([made.deviation(law, name, z).flatten() for z in columns], dim=1)
+    zeros = {other: torch.zeros(made.shapes[other], dtype=torch.float64) for other in made.shapes}
+    root = torch.stack([made.deviations(law, {**zeros, name: z})[name].flatten() for z in columns], dim=1)
     covariance = root @ root.T
     dead = 4 if structure == "last_layer" else math.prod(shape)
     torch.testing.assert_close(covariance[:dead, :dead], torch.eye(dead, dtype=torch.float64) / 4.0)
+
+
+# -------------------------------------------------------------------------------- whole matrices and damping
+def covariance_of(made, law, name):
+    """The covariance of the weights of one layer, from draws of unit vectors."""
+    shape = made.shapes[name]
+    zeros = {other: torch.zeros(made.shapes[other], dtype=torch.float64) for other in made.shapes}
+    columns = torch.eye(math.prod(shape), dtype=torch.float64).view(-1, *shape)
+    root = torch.stack([made.deviations(law, {**zeros, name: z})[name].flatten() for z in columns], dim=1)
+    return root @ root.T
+
+
+@pytest.mark.parametrize("task", [table("categorical"), images()], ids=["table", "images"])
+def test_the_full_matrix_of_all_layers_by_jacobians(task):
+    network = MLP(3, CLASSES, (5, 4), "tanh") if task.x.dim() == 2 else Images()
+    template, state = trained(task, network)
+    names = drawn_layers(template, "all", "full")
+    found, fisher = gradients(template, state, names, task)
+    flat = torch.cat([found[name].flatten(2) for name in names], dim=2)
+    expected = torch.einsum("nap,nab,nbq->pq", flat, fisher, flat)
+    torch.testing.assert_close(kept("full", template, state, task).matrix, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("prior", [1e-3, 0.5, 40.0])
+def test_damped_by_eigenvalues_the_precision_is_that_of_the_product_plus_the_prior(prior):
+    """The inverse of the materialised nG ⊗ A + τI."""
+    task = images()
+    template, state = trained(task, Images())
+    made = kept("kfac", template, state, task)
+    law = made.covariance_root(prior, task.n)
+    for name in made.shapes:
+        a, g = made.factors(name)
+        precision = task.n * torch.kron(g, a) + prior * torch.eye(len(a) * len(g), dtype=torch.float64)
+        torch.testing.assert_close(covariance_of(made, law, name), precision.inverse(), rtol=1e-9, atol=1e-9 / prior)
+
+
+@pytest.mark.parametrize("structure", ["full", "kfac", "diagonal"])
+@pytest.mark.parametrize("kind", ["categorical", "gaussian"])
+def test_the_last_layer_alone_is_the_same_without_a_backward_pass(structure, kind):
+    task = table(kind)
+    template, state = trained(task, MLP(3, task.likelihood.outputs, (5,)))
+    name = "inner.output"
+    last = kept(structure, template, state, task, layers="last")
+    whole = kept(structure, template, state, task)
+    if structure == "full":
+        count = math.prod(last.shapes[name])
+        torch.testing.assert_close(last.matrix, whole.matrix[-count:, -count:], rtol=1e-9, atol=1e-9)
+    elif structure == "diagonal":
+        torch.testing.assert_close(last.sums[name], whole.sums[name], rtol=1e-9, atol=1e-9)
+    else:
+        for one, two in zip(last.factors(name), whole.factors(name), strict=True):
+            torch.testing.assert_close(one, two, rtol=1e-9, atol=1e-9)
+
+
+def variance_shares(template, state, task, prior):
+    """Of each layer, the total variance by each damping over that of its exact block, whose precision is H + τI."""
+    exact = kept("full", template, state, task)
+    names = sorted(exact.shapes)
+    sizes = [math.prod(exact.shapes[name]) for name in names]
+    shares = {}
+    for structure in ("kfac", "kfac_factored"):
+        made = kept(structure, template, state, task)
+        law = made.covariance_root(prior, task.n)
+        offset = 0
+        for name, size in zip(names, sizes, strict=True):
+            block = exact.matrix[offset : offset + size, offset : offset + size]
+            variance = (block + prior * torch.eye(size, dtype=torch.float64)).inverse().trace()
+            shares[structure, name] = float(covariance_of(made, law, name).trace() / variance)
+            offset += size
+    return names, shares
+
+
+def test_eigenvalue_damping_keeps_the_variance_that_factored_damping_loses():
+    task = table("categorical", 60)
+    template, state = trained(task, MLP(3, CLASSES, (8, 6), "tanh"))
+    names, shares = variance_shares(template, state, task, prior=0.5)
+    for name in names:
+        eigen, factored = shares["kfac", name], shares["kfac_factored", name]
+        assert factored < eigen
+        assert factored < 0.75
+        assert 0.8 < eigen < 1.25

@@ -85,7 +85,10 @@ def refused(made, *words, error=UsageError):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"structure": "kfca"}, ["structure", "'last_layer', 'diagonal' or 'kfac'", "did you mean 'kfac'"]),
+        ({"structure": "kfca"}, ["structure", "'auto', 'full', 'kfac'", "did you mean 'kfac'"]),
+        ({"structure": "last_layer"}, ["structure", "use layers='last'"]),
+        ({"layers": "lats"}, ["layers", "'last' or 'all'", "did you mean 'last'"]),
+        ({"predictive": "linear"}, ["predictive", "'linearised' or 'sampled'"]),
         ({"fisher": "exactly"}, ["fisher", "'exact' or 'empirical'"]),
         ({"tune": "scales"}, ["tune", "did you mean 'scale'"]),
         ({"prior_precision": 0.0}, ["prior_precision", "above 0"]),
@@ -120,7 +123,7 @@ def test_nothing_to_tune_by(task):
 @pytest.mark.parametrize(
     ("network", "words"),
     [
-        (Recurrent(), ["layer inner.memory", "LSTM", "structure='last_layer'"]),
+        (Recurrent(), ["layer inner.memory", "LSTM", "layers='last'"]),
         (lambda: nn.Sequential(nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 2, 3), nn.Flatten(), nn.Linear(4, 2)), ["Conv1d"]),
         (
             lambda: nn.Sequential(
@@ -134,34 +137,39 @@ def test_nothing_to_tune_by(task):
     ids=["lstm", "conv1d", "groups", "prelu", "tied"],
 )
 def test_layers_that_are_not_known(structure, network, words, task):
-    refused(lambda: Laplace(NEVER, structure=structure).fit(task, network), *words)
+    refused(lambda: Laplace(NEVER, layers="all", structure=structure).fit(task, network), *words)
 
 
 def test_those_layers_are_no_hindrance_to_the_last_layer(task):
     made = Laplace(SHORT).fit(task, Recurrent())
-    assert made.layers == ["inner.out"]
+    assert made.names == ["inner.out"]
 
 
 @pytest.mark.parametrize("structure", ["diagonal", "kfac"])
 def test_rows_that_pass_a_layer_twice_or_side_by_side(structure, task):
-    refused(lambda: Laplace(SHORT, structure=structure).fit(task, Twice()), "layer inner.inner", "twice")
+    refused(lambda: Laplace(SHORT, layers="all", structure=structure).fit(task, Twice()), "layer inner.inner", "twice")
     refused(
-        lambda: Laplace(SHORT, structure=structure).fit(task, Mixing()), "layer inner.each", "first axis", "(64, 1)"
+        lambda: Laplace(SHORT, layers="all", structure=structure).fit(task, Mixing()),
+        "layer inner.each",
+        "first axis",
+        "(64, 1)",
     )
 
 
 def test_an_output_that_no_dense_layer_gives(task):
-    refused(lambda: Laplace(NEVER).fit(task, Scaled()), "last_layer", "nn.Linear", "something else")
-    assert Laplace(SHORT, structure="kfac").fit(task, Scaled()).layers == ["inner.inner"]
+    refused(lambda: Laplace(NEVER).fit(task, Scaled()), "layers='last'", "nn.Linear", "something else")
+    assert Laplace(SHORT, layers="all").fit(task, Scaled()).names == ["inner.inner"]
 
 
 def test_a_last_layer_whose_covariance_is_too_large(task, monkeypatch):
     monkeypatch.setattr(laplace_layers, "MAX_WEIGHTS", 9)
-    refused(lambda: Laplace(NEVER).fit(task, MLP(4, 2, ())), "at most 9 weights", "got 10", "kfac")
+    for layers in ("last", "all"):
+        method = Laplace(NEVER, layers=layers, structure="full")
+        refused(lambda method=method: method.fit(task, MLP(4, 2, ())), "at most 9 weights", "got 10", "kfac")
 
 
 def test_a_layer_that_is_not_called(task):
-    refused(lambda: Laplace(NEVER, structure="kfac").fit(task, Unused()), "layer inner.spare", "called")
+    refused(lambda: Laplace(NEVER, layers="all").fit(task, Unused()), "layer inner.spare", "called")
 
 
 class Unused(nn.Module):

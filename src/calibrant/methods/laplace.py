@@ -3,17 +3,20 @@
 log p(θ | data) ≈ log p(θ* | data) − ½(θ − θ*)ᵀ(H + τI)(θ − θ*), H the generalised Gauss-Newton matrix of the training
 rows and τ the prior precision, so that θ is normal about θ* with covariance (H + τI)⁻¹. Weight decay is such a prior:
 the loss L + ½decay|θ|², L the mean −log p of n rows, has its minimum where the posterior with τ = n·decay has its peak.
-Parameters of normalisation layers are not drawn; with draws of all layers, batch-norm statistics are recomputed.
+Parameters of normalisation layers are not drawn. By default the network is linearised in its weights, which is exact
+for the last layer; with sampled weights of all layers, batch-norm statistics are recomputed for each draw.
 
 References: MacKay (1992), A practical Bayesian framework for backpropagation networks; Ritter et al. (2018), ICLR 6,
-for the Kronecker form; Daxberger et al. (2021), NeurIPS 34: 20089-20103, for the last layer alone; Ashukha et al.
-(2020), ICLR 8, appendix B, for the noise scale that is chosen on validation rows.
+for the Kronecker form; Daxberger et al. (2021), NeurIPS 34: 20089-20103, for the last layer alone; Immer, Korzepa &
+Bauer (2021), AISTATS 24: 703-711, for the linearised predictive; Ashukha et al. (2020), ICLR 8, appendix B, for the
+noise scale that is chosen on validation rows.
 """
 
 from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -21,24 +24,42 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from calibrant.errors import TrainingError, UsageError, check_choice, check_range
+from calibrant.errors import CalibrantWarning, TrainingError, UsageError, check_choice, check_range
 from calibrant.methods.base import TIMED_ROWS, Method, TrainingResult
 from calibrant.methods.batch_norm_refresh import refresh
 from calibrant.methods.costs import with_cost
 from calibrant.methods.laplace_curvature import STRUCTURES, CovarianceRoot, Curvature, curvature_of
-from calibrant.methods.laplace_layers import drawn_layers, matrix, parameters
-from calibrant.methods.posterior import Posterior, TensorGroups, WeightSamples
+from calibrant.methods.laplace_layers import drawn_layers, matrix, parameters, resolve_structure
+from calibrant.methods.linearised import LinearisedMember, LinearisedNetwork, linearised_outputs
+from calibrant.methods.posterior import ROWS_AT_ONCE, Member, Posterior, TensorGroups, WeightSamples, load_tensors
 from calibrant.networks.recipe import Recipe
 from calibrant.networks.stack import State
+from calibrant.training.likelihoods import Scale
 from calibrant.training.seeds import stream
 from calibrant.training.settings import check_count, deterministic_kernels, resolve_device
 from calibrant.training.task import Run, Task
 
+FORMER = {
+    "last_layer": {"layers": "last", "structure": "full", "predictive": "sampled"},
+    "diagonal": {"layers": "all", "structure": "diagonal", "predictive": "sampled"},
+    "kfac": {"layers": "all", "structure": "kfac_factored", "predictive": "sampled"},
+}
+"""What the structures of version 1 are now."""
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 TUNING_DRAWS = 10
 GRIDS = {"prior": [10.0 ** (k / 2) for k in range(-8, 9)], "scale": [10.0 ** (k / 4) for k in range(-8, 5)]}
 """Factors of the prior precision or the scale, of which the best one for validation rows is chosen."""
-CHOICES = {"structure": tuple(STRUCTURES), "fisher": ("exact", "empirical"), "tune": (None, "auto", *GRIDS)}
+WIDENINGS = 3
+"""How often a grid is continued beyond an edge that is best."""
+FLAT = 1e-3
+"""A grid is not continued further if that lowers the loss by less."""
+CHOICES = {
+    "layers": ("last", "all"),
+    "structure": ("auto", *STRUCTURES),
+    "predictive": ("linearised", "sampled"),
+    "fisher": ("exact", "empirical"),
+    "tune": ("auto", *GRIDS),
+}
 
 
 @dataclass(frozen=True)
@@ -49,22 +70,29 @@ class Laplace(Method):
     ----------
     training : Training
         Epochs, optimiser and learning rate of the network.
-    structure : {"last_layer", "diagonal", "kfac"}
-        The full covariance of the last layer's weights, or a diagonal or Kronecker-factored one of all layers.
+    layers : {"last", "all"}
+        The layers whose weights are drawn.
+    structure : {"auto", "full", "kfac", "diagonal", "kfac_factored"}
+        The covariance of the weights: full, Kronecker-factored or diagonal. "auto" is full for last layers of up to
+        32,768 weights, and else Kronecker factors. "kfac_factored" damps the factors apart, as papers do, which loses a
+        third to a half of the variance.
+    predictive : {"linearised", "sampled"}
+        Linearise the network in its weights, or draw weights of the network itself. For the last layer they agree.
     prior_precision : float, optional
         The prior precision τ of each weight; by default n·decay of the training.
     scale : float
         A factor of the deviations from the mean.
     tune : {"auto", "prior", "scale", None}
         Choose the prior precision or the scale that gives ten averaged draws the lowest −log p on the validation rows.
-        "auto" tunes the prior if the task has validation rows and neither number is given. Untuned draws of all layers
-        are often far worse than the network itself.
+        "auto" tunes the prior if the task has validation rows and neither number is given. Where the best value is at
+        the edge of the grid, the grid is continued, with a warning. Untuned sampled weights of all layers are often far
+        worse than the network itself.
     rows : int, optional
         Compute the curvature on a random subset of the training rows.
     fisher : {"exact", "empirical"}
         The Fisher information, or the empirical one of the observed outcomes.
     refresh : bool
-        Recompute batch-norm statistics for each draw of all layers.
+        Recompute batch-norm statistics for each draw of sampled weights of all layers.
     draws : int
         Members with batch-norm statistics; `posterior.more(task, draws)` has more.
 
@@ -78,7 +106,9 @@ class Laplace(Method):
     LaplacePosterior('laplace', any number of members, 'task', seed=0)
     """
 
-    structure: str = "last_layer"
+    layers: str = "last"
+    structure: str = "auto"
+    predictive: str = "linearised"
     prior_precision: float | None = None
     scale: float = 1.0
     tune: str | None = "auto"
@@ -91,11 +121,12 @@ class Laplace(Method):
     reference: ClassVar[str] = "Ritter et al. (2018)"
 
     def __post_init__(self) -> None:
-        for name in ("structure", "fisher", "tune"):
+        if self.structure == "last_layer":
+            expected, hint = f"one of {', '.join(CHOICES['structure'])}", "use layers='last', structure='full'"
+            raise UsageError("laplace: structure", expected=expected, got="'last_layer'", hint=hint)
+        for name, choices in CHOICES.items():
             if getattr(self, name) is not None or name != "tune":
-                check_choice(
-                    f"laplace: {name}", getattr(self, name), [each for each in CHOICES[name] if each is not None]
-                )
+                check_choice(f"laplace: {name}", getattr(self, name), choices)
         for name in ("prior_precision", "scale"):
             if getattr(self, name) is not None or name != "prior_precision":
                 check_range(f"laplace: {name}", getattr(self, name), 0, inclusive="neither", hint=f"use {name}=1.0")
@@ -107,7 +138,8 @@ class Laplace(Method):
     def recipe(self, task: Task, network: Any) -> Recipe:
         """The construction of the network; raises `UsageError` for layers that cannot be drawn, before training."""
         recipe = super().recipe(task, network)
-        drawn_layers(recipe.template(), self.structure)
+        template = recipe.template()
+        drawn_layers(template, self.layers, resolve_structure(template, self.layers, self.structure))
         return recipe
 
     def runs(self, task: Task, seed: int) -> list[Run]:
@@ -145,18 +177,22 @@ class Laplace(Method):
         training = network.about.settings.get("training", self.training.settings())
         prior_precision = method._precision(float(training["decay"]), task)
         template, state, n = network.template, network.tensors(0), task.n
-        names = drawn_layers(template, self.structure)
+        structure = resolve_structure(template, self.layers, self.structure)
+        names = drawn_layers(template, self.layers, structure)
         rows = task.train[: 0 if _diverged(network) else n]
         if self.rows is not None and self.rows < len(rows):
             order = torch.randperm(n, generator=stream(network.seed, "laplace rows"))
             rows = rows[order[: self.rows].sort().values]
         with deterministic_kernels():
-            curvature = curvature_of(self.structure, names, template, state, task, rows, device, self.fisher)
+            last = self.layers == "last"
+            curvature = curvature_of(structure, names, template, state, task, rows, device, self.fisher, last)
         about = replace(network.about, method=self.name, settings={**self.settings(), "training": training})
         approximation = LaplacePosterior(
             state,
             _stored_form(curvature.covariance_root(prior_precision, n), state),
-            structure=self.structure,
+            layers=self.layers,
+            structure=structure,
+            predictive=self.predictive,
             prior_precision=prior_precision,
             scale=float(self.scale),
             recipe=network.recipe,
@@ -183,19 +219,37 @@ class Laplace(Method):
             covariance_root = _stored_form(curvature.covariance_root(value, task.n), approximation.state)
             return approximation.replace(prior_precision=value, covariance_root=covariance_root)
 
-        losses: dict[float, float] = {}
-        for factor in GRIDS[str(self.tune)]:
-            value = factor * (approximation.prior_precision if self.tune == "prior" else approximation.scale)
+        def loss(value: float) -> float:
             posterior = candidate(value)
-            losses[value] = _loss(
-                posterior.more(task, TUNING_DRAWS, device) if self.refresh else posterior, task, device
-            )
-        if not any(map(math.isfinite, losses.values())):
-            got = f"no {'prior precision' if self.tune == 'prior' else self.tune} with one"
+            posterior = posterior.more(task, TUNING_DRAWS, device) if self.refresh else posterior
+            found = _loss(posterior, task, device)
+            return found if math.isfinite(found) else math.inf
+
+        what = "prior precision" if self.tune == "prior" else "scale"
+        start = approximation.prior_precision if self.tune == "prior" else approximation.scale
+        grid = GRIDS[str(self.tune)]
+        step, steps = grid[1] / grid[0], len(grid) // 2
+        losses = {factor * start: loss(factor * start) for factor in grid}
+        best = min(losses, key=losses.__getitem__)
+        if not math.isfinite(losses[best]):
             hint = "look at posterior.about.history: did the training converge?"
-            raise TrainingError("laplace: tune", expected="a finite loss on the validation rows", got=got, hint=hint)
-        best = min(losses, key=lambda value: losses[value] if math.isfinite(losses[value]) else math.inf)
-        return candidate(best).replace(tuned=losses)
+            expected = "a finite loss on the validation rows"
+            raise TrainingError("laplace: tune", expected=expected, got=f"no {what} with one", hint=hint)
+        widened, flat = 0, False
+        while best in (min(losses), max(losses)) and widened < WIDENINGS and not flat:
+            factor, before = (step if best == max(losses) else 1.0 / step), losses[best]
+            losses |= {value: loss(value) for value in (best * factor**k for k in range(1, steps + 1))}
+            widened, best = widened + 1, min(losses, key=losses.__getitem__)
+            flat = before - losses[best] < FLAT
+        if widened:
+            warnings.warn(
+                f"laplace: the best {what} was at the edge of the grid, which was widened to {min(losses):.3g} to "
+                f"{max(losses):.3g}; chosen: {best:.3g}. Where narrow draws are best, the network predicts the "
+                "validation rows as well without them",
+                CalibrantWarning,
+                stacklevel=2,
+            )
+        return candidate(best).replace(tuned=dict(sorted(losses.items())))
 
     def _precision(self, decay: float, task: Task) -> float:
         """τ; raises `UsageError` if there is none, or if there are no validation rows to tune it."""
@@ -223,7 +277,9 @@ class LaplacePosterior(Posterior):
         state: State,
         covariance_root: CovarianceRoot,
         *,
+        layers: str,
         structure: str,
+        predictive: str,
         prior_precision: float,
         scale: float = 1.0,
         tuned: Mapping[float, float] | None = None,
@@ -231,22 +287,64 @@ class LaplacePosterior(Posterior):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.state, self.covariance_root, self.structure, self.scale = state, covariance_root, structure, scale
-        self.prior_precision = prior_precision
+        self.state, self.covariance_root = state, covariance_root
+        self.layers, self.structure, self.predictive = layers, structure, predictive
+        self.prior_precision, self.scale = prior_precision, scale
         self.tuned, self.buffers = dict(tuned or {}), list(buffers or [])
-        self.layers = sorted(next(iter(covariance_root.values())))  # files have no order
-        self.shares_features = structure == "last_layer"
+        self.names = sorted(next(iter(covariance_root.values())))  # files have no order
+        self.shares_features = layers == "last"
+
+    @property
+    def linearised(self) -> bool:
+        """Whether members are linearised networks; of the last layer, they are networks with other weights."""
+        return self.layers == "all" and self.predictive == "linearised"
+
+    def deviation(self, k: int) -> State:
+        """The deviation of draw k from the mean weights, by layer."""
+        generator, z = stream(self.seed, k, "laplace"), {}
+        for name in self.names:
+            mean = matrix(self.state, name)
+            z[name] = torch.randn(mean.shape, generator=generator, dtype=mean.dtype)
+        found = STRUCTURES[self.structure].deviations(self.covariance_root, z)
+        return {name: self.scale * value for name, value in found.items()}
 
     def weights(self, k: int) -> State:
         """The weights of draw k."""
-        generator = stream(self.seed, k, "laplace")
-        deviation = STRUCTURES[self.structure].deviation
         weights: State = {}
-        for name in self.layers:
-            mean = matrix(self.state, name)
-            z = torch.randn(mean.shape, generator=generator, dtype=mean.dtype)
-            weights |= parameters(self.state, name, mean + self.scale * deviation(self.covariance_root, name, z))
+        for name, value in self.deviation(k).items():
+            weights |= parameters(self.state, name, matrix(self.state, name) + value)
         return weights
+
+    def member(self, k: int) -> Member:
+        """Member k: the network with the weights of draw k, or linearised in them."""
+        if not self.linearised:
+            return super().member(k)
+        return LinearisedMember(self.template, self.state, deviation=self._tangent(self._check_member(k)))
+
+    def _tangent(self, k: int) -> State:
+        """The deviation of draw k, by parameter."""
+        tangent: State = {}
+        for name, value in self.deviation(k).items():
+            tangent |= parameters(self.state, name, value)
+        return tangent
+
+    def module(self, k: int = 0) -> torch.nn.Module:
+        """Member k as an ordinary `nn.Module` that takes raw rows."""
+        if not self.linearised:
+            return super().module(k)
+        network = self.recipe.template().module.to(self.dtype)
+        load_tensors(network, self.state)
+        return LinearisedNetwork(network.requires_grad_(True), self._tangent(self._check_member(k))).eval()
+
+    def outputs(
+        self, rows: Tensor, count: int, *, batch: int = ROWS_AT_ONCE, device: str | torch.device = "auto"
+    ) -> tuple[Tensor, Scale]:
+        """Outputs (M, n, O) of the first members, and the scale of y of each."""
+        if not self.linearised:
+            return super().outputs(rows, count, batch=batch, device=device)
+        tangents = [self._tangent(k) for k in range(count)]
+        outputs = linearised_outputs(self.template, self.state, tangents, rows, batch, resolve_device(device))
+        return outputs, Scale(self.state["y_mean"].expand(count), self.state["y_std"].expand(count))
 
     def tensors(self, k: int) -> State:
         """The network with the weights of draw k and their batch-norm statistics."""
@@ -255,7 +353,7 @@ class LaplacePosterior(Posterior):
     @property
     def dtype(self) -> torch.dtype:
         """The dtype of the weights."""
-        return matrix(self.state, self.layers[0]).dtype
+        return matrix(self.state, self.names[0]).dtype
 
     @property
     def max_members(self) -> int | None:
@@ -265,9 +363,9 @@ class LaplacePosterior(Posterior):
     def more(self, task: Task, draws: int, device: torch.device | str = "auto") -> LaplacePosterior:
         """The same distribution with batch-norm statistics for `draws` draws, from the task's training rows.
 
-        Not needed if only the last layer is drawn, nor for networks without batch norm.
+        Not needed for linearised networks, if only the last layer is drawn, or without batch norm.
         """
-        if self.structure == "last_layer" or not self.template.has_batch_norm:
+        if self.linearised or self.layers == "last" or not self.template.has_batch_norm:
             return self
         states = [{**self.state, **self.weights(k)} for k in range(check_count("draws", draws))]
         fresh = refresh(self.template, states, task, resolve_device(device))
@@ -286,7 +384,7 @@ class LaplacePosterior(Posterior):
         return LaplacePosterior(self.state, **{**same, **changes})
 
     def _settings(self) -> dict[str, Any]:
-        names = ("structure", "prior_precision", "scale", "tuned")
+        names = ("layers", "structure", "predictive", "prior_precision", "scale", "tuned")
         return {name: getattr(self, name) for name in names}
 
     def state_dict(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -303,6 +401,7 @@ class LaplacePosterior(Posterior):
     ) -> LaplacePosterior:
         """The inverse of `state_dict`."""
         groups = TensorGroups.of(tensors)
+        settings = {**settings, **FORMER.get(settings["structure"], {})} if "layers" not in settings else settings
         parts = STRUCTURES[settings["structure"]].parts  # copied: products round alike for the same layout
         covariance_root = {part: {name: value.clone() for name, value in groups.groups[part].items()} for part in parts}
         rest = {**settings, "tuned": dict(settings["tuned"])}

@@ -23,21 +23,40 @@ from calibrant.networks.recipe import Template
 from calibrant.networks.stack import State
 
 MAX_WEIGHTS = 32768
-"""The maximum number of weights in the last layer; their covariance takes 8 GiB in float64."""
+"""The maximum number of weights with a full covariance, which takes 8 GiB in float64."""
 DRAWN = (nn.Linear, nn.Conv2d)
 NORMALISATIONS = (
     nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm, nn.InstanceNorm1d, nn.InstanceNorm2d,
     nn.InstanceNorm3d, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm,
 )  # fmt: skip
 """Layers whose scales and shifts are not drawn."""
-USE_LAST_LAYER = "use structure='last_layer', which draws only the weights of the last layer"
+USE_LAST_LAYER = "use layers='last', which draws only the weights of the last layer"
 
 
 # ------------------------------------------------------------------------------------- choice of layers
-def drawn_layers(template: Template, structure: str) -> tuple[str, ...]:
+def resolve_structure(template: Template, layers: str, structure: str) -> str:
+    """The structure with "auto" resolved: full for the last layer unless it is too large, else Kronecker factors."""
+    if structure != "auto":
+        return structure
+    return "full" if layers == "last" and _weights(template, [_last(template)]) <= MAX_WEIGHTS else "kfac"
+
+
+def drawn_layers(template: Template, layers: str, structure: str) -> tuple[str, ...]:
     """The names of the layers whose weights are drawn; `UsageError` for networks that are not supported."""
-    if structure == "last_layer":
-        return (_last(template),)
+    names = [_last(template)] if layers == "last" else _all_layers(template)
+    _refuse_tied(template, names)
+    count = _weights(template, names)
+    if structure == "full" and count > MAX_WEIGHTS:
+        expected, hint = f"at most {MAX_WEIGHTS} weights", "use structure='kfac' or structure='diagonal'"
+        raise UsageError("structure='full'", expected=expected, got=f"{count} in {', '.join(names)}", hint=hint)
+    return tuple(names)
+
+
+def _weights(template: Template, names: list[str]) -> int:
+    return sum(value.numel() for name in names for value in template.module.get_submodule(name).parameters())
+
+
+def _all_layers(template: Template) -> list[str]:
     names = []
     for name, module in template.module.named_modules():
         own = [key for key, _ in module.named_parameters(recurse=False)]
@@ -55,10 +74,9 @@ def drawn_layers(template: Template, structure: str) -> tuple[str, ...]:
             hint = f"call it in forward(), remove it, or {USE_LAST_LAYER}"
             raise UsageError(f"layer {name}", expected="a layer that forward() calls", got="one not called", hint=hint)
         names.append(name)
-    _refuse_tied(template, names)
     if not names:
         raise UsageError("network", expected="a layer with weights", got="none", hint="use another network")
-    return tuple(sorted(names))
+    return sorted(names)
 
 
 def _last(template: Template) -> str:
@@ -66,17 +84,11 @@ def _last(template: Template) -> str:
     layer: Any = None if name is None else template.module.get_submodule(name)
     if name is None or layer_type(layer) is not nn.Linear or "weight" not in layer._parameters:
         raise UsageError(
-            "structure='last_layer'",
+            "layers='last'",
             expected="a network that returns the output of an nn.Linear layer",
             got="something else" if name is None else _kind(layer),
-            hint="return the output of the last nn.Linear from forward(), or use structure='kfac'",
+            hint="return the output of the last nn.Linear from forward(), or use layers='all'",
         )
-    count = sum(value.numel() for value in layer.parameters())
-    if count > MAX_WEIGHTS:
-        expected = f"at most {MAX_WEIGHTS} weights in the last layer"
-        hint = "use structure='kfac' or structure='diagonal'"
-        raise UsageError("structure='last_layer'", expected=expected, got=f"{count} in {name}", hint=hint)
-    _refuse_tied(template, [name])
     return name
 
 

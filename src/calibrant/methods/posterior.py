@@ -141,13 +141,7 @@ class Posterior(ABC):
     def module(self, k: int = 0) -> torch.nn.Module:
         """Member k as an ordinary `nn.Module` that takes raw rows."""
         module = self.recipe.template().module.to(self.dtype)
-        parameters = dict(module.named_parameters())
-        for name, value in self.member(k).tensors.items():
-            if name in parameters:
-                parameters[name].data.copy_(value)  # in place, as layers may share it
-            else:
-                owner, _, leaf = name.rpartition(".")
-                module.get_submodule(owner)._buffers[leaf] = value.clone()
+        load_tensors(module, self.member(k).tensors)
         return module.requires_grad_(True).eval()
 
     def predict(
@@ -270,6 +264,17 @@ class Posterior(ABC):
         count = f"{self.max_members} member{'s' * (self.max_members != 1)}"
         count = "any number of members" if self.max_members is None else count
         return f"{type(self).__name__}({self.about.method!r}, {count}, {self.about.task!r}, seed={self.seed})"
+
+
+def load_tensors(module: torch.nn.Module, tensors: State) -> None:
+    """Copy named tensors into the parameters and buffers of a network."""
+    parameters = dict(module.named_parameters())
+    for name, value in tensors.items():
+        if name in parameters:
+            parameters[name].data.copy_(value)  # in place, as layers may share it
+        else:
+            owner, _, leaf = name.rpartition(".")
+            module.get_submodule(owner)._buffers[leaf] = value.clone()
 
 
 @torch.no_grad()
