@@ -19,7 +19,8 @@ from calibrant.methods.csgld import CyclicalSGLD  # noqa: E402
 from calibrant.methods.dropout import LastLayerDropout, MCDropout  # noqa: E402
 from calibrant.methods.ensemble import DeepEnsemble, Vanilla  # noqa: E402
 from calibrant.methods.laplace import Laplace  # noqa: E402
-from calibrant.methods.posterior import Member, Posterior  # noqa: E402
+from calibrant.methods.mixture import Mixture, mixture  # noqa: E402
+from calibrant.methods.posterior import Member, Posterior, WeightPosterior  # noqa: E402
 from calibrant.methods.ridge import BayesianRidge  # noqa: E402
 from calibrant.methods.serialization import load  # noqa: E402
 from calibrant.methods.snapshot import FastGeometricEnsemble, SnapshotEnsemble  # noqa: E402
@@ -46,13 +47,16 @@ __all__ = [
     "MCDropout",
     "Member",
     "Method",
+    "Mixture",
     "Posterior",
     "SnapshotEnsemble",
     "Task",
     "Training",
     "Vanilla",
+    "WeightPosterior",
     "augmented",
     "fit_together",
     "load",
+    "mixture",
     "schedules",
 ]

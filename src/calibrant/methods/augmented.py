@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from calibrant.errors import UsageError
-from calibrant.methods.posterior import Member, Posterior
+from calibrant.methods.posterior import Member, Posterior, WeightPosterior
 from calibrant.networks.stack import State
 from calibrant.training.augmentation import Augmentation
 from calibrant.training.seeds import stream
@@ -49,6 +49,9 @@ def augmented(posterior: Posterior, augment: Augmentation, seed: int | None = No
     if len(posterior.recipe.shape) != 3:
         got, hint = f"rows of shape {posterior.recipe.shape}", "use augmented() for images only"
         raise UsageError("augmented", expected="a posterior of images (C, H, W)", got=got, hint=hint)
+    if not isinstance(posterior, WeightPosterior):
+        got, hint = type(posterior).__name__, "augment its posteriors first, then mix them"
+        raise UsageError("augmented", expected="a posterior whose members are networks", got=got, hint=hint)
     if isinstance(posterior, AugmentedPosterior):
         got, hint = "an augmented one", "call augmented() once"
         raise UsageError("augmented", expected="a posterior without augmentation", got=got, hint=hint)
@@ -65,25 +68,27 @@ def augmented(posterior: Posterior, augment: Augmentation, seed: int | None = No
     )
 
 
-class AugmentedPosterior(Posterior):
+class AugmentedPosterior(WeightPosterior):
     """Another posterior whose members see variations of the images."""
 
     kind: ClassVar[str] = "augmented"
 
-    def __init__(self, base: Posterior, augment: Augmentation, **kwargs: Any) -> None:
+    def __init__(self, base: WeightPosterior, augment: Augmentation, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.base, self.augment = base, augment
 
     def member(self, k: int) -> Member:
         """A member of the base posterior with the k-th variation."""
         k = self._check_member(k)
-        member = self.base.member(k if self.base.max_members is None else k % self.base.max_members)
         vary = self.augment.draw(1, stream(self.seed, k, "member's variation"))
-        return replace(member, template=self.template, augment=self.augment, vary=vary)
+        return replace(self.base.member(self._base_member(k)), augment=self.augment, vary=vary)
+
+    def _base_member(self, k: int) -> int:
+        return k if self.base.max_members is None else k % self.base.max_members
 
     def module(self, k: int = 0) -> nn.Module:
         """Member k as an `nn.Module` that varies its input images."""
-        return AugmentedNetwork(super().module(k), self.member(k)).eval()
+        return AugmentedNetwork(self.base.module(self._base_member(self._check_member(k))), self.member(k)).eval()
 
     def tensors(self, k: int) -> State:
         """The tensors of the base member."""
@@ -107,7 +112,7 @@ class AugmentedPosterior(Posterior):
         from calibrant.methods.registry import KINDS
 
         below = settings["below"]
-        base = KINDS[below["kind"]].from_state_dict(
+        base: Any = KINDS[below["kind"]].from_state_dict(
             tensors, below["settings"], **{**kwargs, "seed": int(below["seed"])}
         )
         return cls(base, Augmentation(int(settings["pad"]), bool(settings["flip"])), **kwargs)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from calibrant.methods.base import Method, TrainingResult
-from calibrant.methods.posterior import Posterior
+from calibrant.methods.posterior import WeightPosterior
 from calibrant.networks.dropout import Dropout, draw_mask
 from calibrant.networks.stack import State
 from calibrant.training.seeds import stream
@@ -85,7 +85,7 @@ class LastLayerDropout(MCDropout):
     reference: ClassVar[str] = "Ovadia et al. (2019)"
 
 
-class DropoutPosterior(Posterior):
+class DropoutPosterior(WeightPosterior):
     """One network; member k has the k-th draw of its masks."""
 
     kind: ClassVar[str] = "masked"

@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -31,7 +32,15 @@ from calibrant.methods.costs import with_cost
 from calibrant.methods.laplace_curvature import STRUCTURES, CovarianceRoot, Curvature, curvature_of
 from calibrant.methods.laplace_layers import drawn_layers, matrix, parameters, resolve_structure
 from calibrant.methods.linearised import LinearisedMember, LinearisedNetwork, linearised_outputs
-from calibrant.methods.posterior import ROWS_AT_ONCE, Member, Posterior, TensorGroups, WeightSamples, load_tensors
+from calibrant.methods.posterior import (
+    ROWS_AT_ONCE,
+    Member,
+    Posterior,
+    TensorGroups,
+    WeightPosterior,
+    WeightSamples,
+    load_tensors,
+)
 from calibrant.networks.recipe import Recipe
 from calibrant.networks.stack import State
 from calibrant.training.likelihoods import Scale
@@ -159,8 +168,8 @@ class Laplace(Method):
         Without `prior_precision`, the weight decay of the network's training is used.
         """
         where = resolve_device(device)
-        _check(posterior, task)
-        approximation = self._approximate(posterior, task, where)
+        network = _check(posterior, task)
+        approximation = self._approximate(network, task, where)
         rows = task.x[task.train[:TIMED_ROWS].to(task.x.device)].cpu()
         examples = sum(each["epochs"] for each in approximation.about.history) * approximation.about.n
         return with_cost(approximation, rows, where, examples)
@@ -172,7 +181,7 @@ class Laplace(Method):
         free = self.prior_precision is None and self.scale == 1.0 and len(task.validation) > 0
         return replace(self, tune="prior" if free else None)
 
-    def _approximate(self, network: Posterior, task: Task, device: torch.device) -> LaplacePosterior:
+    def _approximate(self, network: WeightPosterior, task: Task, device: torch.device) -> LaplacePosterior:
         method, start = self._with_tuning(task), time.monotonic()
         training = network.about.settings.get("training", self.training.settings())
         prior_precision = method._precision(float(training["decay"]), task)
@@ -262,7 +271,7 @@ class Laplace(Method):
         return float(task.n * decay if self.prior_precision is None else self.prior_precision)
 
 
-class LaplacePosterior(Posterior):
+class LaplacePosterior(WeightPosterior):
     """A normal distribution of weights around those of a network.
 
     covariance_root: a square root of the covariance, by factor and layer. tuned: the validation loss of each candidate
@@ -337,20 +346,20 @@ class LaplacePosterior(Posterior):
         return LinearisedNetwork(network.requires_grad_(True), self._tangent(self._check_member(k))).eval()
 
     def outputs(
-        self, rows: Tensor, count: int, *, batch: int = ROWS_AT_ONCE, device: str | torch.device = "auto"
+        self, x: Tensor, members: int, *, batch: int = ROWS_AT_ONCE, device: str | torch.device = "auto"
     ) -> tuple[Tensor, Scale]:
         """Outputs (M, n, O) of the first members, and the scale of y of each."""
         if not self.linearised:
-            return super().outputs(rows, count, batch=batch, device=device)
-        tangents = [self._tangent(k) for k in range(count)]
-        outputs = linearised_outputs(self.template, self.state, tangents, rows, batch, resolve_device(device))
-        return outputs, Scale(self.state["y_mean"].expand(count), self.state["y_std"].expand(count))
+            return super().outputs(x, members, batch=batch, device=device)
+        tangents = [self._tangent(k) for k in range(members)]
+        outputs = linearised_outputs(self.template, self.state, tangents, x, batch, resolve_device(device))
+        return outputs, Scale(self.state["y_mean"].expand(members), self.state["y_std"].expand(members))
 
     def tensors(self, k: int) -> State:
         """The network with the weights of draw k and their batch-norm statistics."""
         return {**self.state, **self.weights(k), **(self.buffers[k] if self.buffers else {})}
 
-    @property
+    @cached_property
     def dtype(self) -> torch.dtype:
         """The dtype of the weights."""
         return matrix(self.state, self.names[0]).dtype
@@ -409,8 +418,8 @@ class LaplacePosterior(Posterior):
         return cls(groups.groups["network"], covariance_root, **rest, buffers=groups.numbered("buffers"), **kwargs)
 
 
-def _check(posterior: Posterior, task: Task) -> None:
-    """Raise `UsageError` unless this is one network and the task it was trained on."""
+def _check(posterior: Posterior, task: Task) -> WeightSamples:
+    """The posterior, which must be one network, with the task it was trained on; `UsageError` otherwise."""
     if not isinstance(posterior, WeightSamples) or posterior.max_members != 1:
         count = posterior.max_members if posterior.max_members is not None else "any number of"
         got, hint = f"{type(posterior).__name__} with {count} members", "train a network with Vanilla(…).fit(…)"
@@ -425,9 +434,10 @@ def _check(posterior: Posterior, task: Task) -> None:
             got=f"{task.likelihood} with rows of shape {task.shape}",
             hint="pass the task that the network was trained on",
         )
+    return posterior
 
 
-def _diverged(network: Posterior) -> bool:
+def _diverged(network: WeightPosterior) -> bool:
     finite = all(bool(torch.isfinite(value).all()) for value in network.tensors(0).values())
     return not finite or any(each.get("diverged", False) for each in network.about.history)
 

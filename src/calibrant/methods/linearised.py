@@ -68,7 +68,9 @@ class LinearisedMember(Member):
     def __call__(self, x: Any, *, device: str | torch.device = "auto", batch: int = ROWS_AT_ONCE) -> Tensor:
         """Outputs (n, O) of raw rows (n, …)."""
         where = resolve_device(device)
-        return linearised_outputs(self.template, self.tensors, [self.deviation], torch.as_tensor(x), batch, where)[0]
+        return linearised_outputs(
+            self.template, self.tensors, [self.deviation], self.augmented(torch.as_tensor(x)), batch, where
+        )[0]
 
 
 class LinearisedNetwork(nn.Module):  # type: ignore[misc]

@@ -1,13 +1,14 @@
-"""Posteriors: distributions over networks. Member k is a function of (seed, k) and is applied to all rows.
+"""Posteriors: distributions over functions. Member k is a function of (seed, k) and is applied to all rows.
 
-A *member* is a network with its tensors: weights, batch-norm statistics and dropout masks. `predict` uses members only;
-methods differ in what their posteriors store, and how the tensors of member k are computed from it.
+A posterior has the `outputs` of its members, from which `predict` makes predictions. How it computes them is its own
+affair: of a `WeightPosterior`, a member is a network with its tensors (weights, batch-norm statistics, dropout masks);
+others hold several posteriors, or linearise a network.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -92,7 +93,10 @@ class About:
 
 
 class Posterior(ABC):
-    """A distribution over networks: any number of members, or as many as were trained."""
+    """A distribution over functions: any number of members, or as many as were trained.
+
+    A subclass needs `outputs`, `max_members`, `dtype`, `state_dict` and `from_state_dict`.
+    """
 
     kind: ClassVar[str]
     shares_features: bool = False
@@ -109,13 +113,20 @@ class Posterior(ABC):
 
     # ----------------------------------------------------------------------------- for subclasses
     @abstractmethod
-    def tensors(self, k: int) -> State:
-        """The tensors of member k, the same in every call."""
+    def outputs(
+        self, x: Tensor, members: int, *, batch: int = ROWS_AT_ONCE, device: str | torch.device = "auto"
+    ) -> tuple[Tensor, Scale]:
+        """Outputs (M, n, O) of the first members for rows x, and the scale of y of each."""
 
     @property
     @abstractmethod
     def max_members(self) -> int | None:
         """The number of members; None for any number."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> torch.dtype:
+        """The dtype of the weights."""
 
     @abstractmethod
     def state_dict(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -127,9 +138,14 @@ class Posterior(ABC):
         """The inverse of `state_dict`; `kwargs` are the arguments of `__init__`."""
 
     # ------------------------------------------------------------------------------------ members
-    def member(self, k: int) -> Member:
-        """Member k, from 0."""
-        return Member(self.template, self.tensors(self._check_member(k)))
+    def member(self, k: int) -> Callable[..., Tensor]:
+        """Member k, from 0: a function from raw rows (n, …) to outputs (n, O)."""
+        number = self._check_member(k)
+
+        def function(x: Any, *, device: str | torch.device = "auto", batch: int = ROWS_AT_ONCE) -> Tensor:
+            return self.outputs(torch.as_tensor(x), number + 1, batch=batch, device=device)[0][number]
+
+        return function
 
     def _check_member(self, k: int) -> int:
         number = check_count("member", k, least=0)
@@ -140,9 +156,8 @@ class Posterior(ABC):
 
     def module(self, k: int = 0) -> torch.nn.Module:
         """Member k as an ordinary `nn.Module` that takes raw rows."""
-        module = self.recipe.template().module.to(self.dtype)
-        load_tensors(module, self.member(k).tensors)
-        return module.requires_grad_(True).eval()
+        hint = "use posterior.member(k), a function of rows"
+        raise UsageError("module", expected="a posterior whose members are networks", got=self.kind, hint=hint)
 
     def predict(
         self,
@@ -190,16 +205,75 @@ class Posterior(ABC):
         kwargs.setdefault("name", self.about.method)
         return self.likelihood.predictions(outputs, standardisation, y, meta=meta, **kwargs)
 
+    # ------------------------------------------------------------------------------------- checks
+    def _rows(self, x: Any) -> Tensor:
+        rows = as_tensor(x, "x")
+        if tuple(rows.shape[1:]) != self.recipe.shape or not len(rows):
+            expected = f"at least one row of shape {self.recipe.shape}, as in training"
+            hint = "put rows first, and preprocess them as in training"
+            raise ShapeError("x", expected=expected, got=f"shape {tuple(rows.shape)}", hint=hint)
+        if rows.is_floating_point():
+            if not bool(torch.isfinite(rows).all()):
+                hint = "impute or drop missing values"
+                raise ValuesError("x", expected="finite numbers", got="NaN or infinity", hint=hint)
+            wide = self.recipe.standardises and self.recipe.x_dtype == torch.float64
+            rows = rows.to(torch.float64 if wide else self.dtype)
+        elif self.recipe.x_dtype.is_floating_point and not self.recipe.standardises:
+            rows = rows.to(self.dtype)
+        return rows
+
+    def _count(self, members: int | None) -> int:
+        count = (self.max_members or DEFAULT_MEMBERS) if members is None else check_count("members", members)
+        if self.max_members is not None and count > self.max_members:
+            expected = f"a number from 1 to {self.max_members}"
+            raise UsageError("members", expected=expected, got=f"{members}", hint=self.more_members_hint)
+        return count
+
+    # -------------------------------------------------------------------------------------- files
+    def save(self, path: str | Path) -> Path:
+        """Write the posterior to a safetensors file, for `calibrant.methods.load`."""
+        from calibrant.methods.serialization import save
+
+        return save(self, Path(path))
+
+    def __repr__(self) -> str:
+        count = f"{self.max_members} member{'s' * (self.max_members != 1)}"
+        count = "any number of members" if self.max_members is None else count
+        return f"{type(self).__name__}({self.about.method!r}, {count}, {self.about.task!r}, seed={self.seed})"
+
+
+class WeightPosterior(Posterior):
+    """A posterior whose members are networks: the template with the tensors of each. A subclass needs `tensors`."""
+
+    @abstractmethod
+    def tensors(self, k: int) -> State:
+        """The tensors of member k, the same in every call."""
+
+    def member(self, k: int) -> Member:
+        """Member k, from 0."""
+        return Member(self.template, self.tensors(self._check_member(k)))
+
+    def module(self, k: int = 0) -> torch.nn.Module:
+        """Member k as an ordinary `nn.Module` that takes raw rows."""
+        module = self.recipe.template().module.to(self.dtype)
+        load_tensors(module, self.member(k).tensors)
+        return module.requires_grad_(True).eval()
+
+    @cached_property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the weights."""
+        return self.tensors(0)["y_std"].dtype
+
     def outputs(
-        self, rows: Tensor, count: int, *, batch: int = ROWS_AT_ONCE, device: str | torch.device = "auto"
+        self, x: Tensor, members: int, *, batch: int = ROWS_AT_ONCE, device: str | torch.device = "auto"
     ) -> tuple[Tensor, Scale]:
         """Outputs (M, n, O) of the first members, and the scale of y of each."""
         where = resolve_device(device)
         if self.shares_features and self.template.last is not None:
-            pairs = list(self._from_features(rows, count, batch, where))
+            pairs = list(self._from_features(x, members, batch, where))
         else:
-            members = (self.member(k) for k in range(count))
-            pairs = [(member(rows, device=where, batch=batch), member.scale) for member in members]
+            networks = (self.member(k) for k in range(members))
+            pairs = [(member(x, device=where, batch=batch), member.scale) for member in networks]
         scale = Scale(*(torch.stack([getattr(each, part) for _, each in pairs]) for part in ("mean", "std")))
         return torch.stack([outputs for outputs, _ in pairs]), scale
 
@@ -223,47 +297,6 @@ class Posterior(ABC):
                     layer.calls = 0
                 parts.append(functional_call(layer, tensors, (part.to(where),)).cpu())
             yield torch.cat(parts), member.scale
-
-    # ------------------------------------------------------------------------------------- checks
-    def _rows(self, x: Any) -> Tensor:
-        rows = as_tensor(x, "x")
-        if tuple(rows.shape[1:]) != self.recipe.shape or not len(rows):
-            expected = f"at least one row of shape {self.recipe.shape}, as in training"
-            hint = "put rows first, and preprocess them as in training"
-            raise ShapeError("x", expected=expected, got=f"shape {tuple(rows.shape)}", hint=hint)
-        if rows.is_floating_point():
-            if not bool(torch.isfinite(rows).all()):
-                hint = "impute or drop missing values"
-                raise ValuesError("x", expected="finite numbers", got="NaN or infinity", hint=hint)
-            wide = self.recipe.standardises and self.recipe.x_dtype == torch.float64
-            rows = rows.to(torch.float64 if wide else self.dtype)
-        elif self.recipe.x_dtype.is_floating_point and not self.recipe.standardises:
-            rows = rows.to(self.dtype)
-        return rows
-
-    @cached_property
-    def dtype(self) -> torch.dtype:
-        """The dtype of the weights."""
-        return self.tensors(0)["y_std"].dtype
-
-    def _count(self, members: int | None) -> int:
-        count = (self.max_members or DEFAULT_MEMBERS) if members is None else check_count("members", members)
-        if self.max_members is not None and count > self.max_members:
-            expected = f"a number from 1 to {self.max_members}"
-            raise UsageError("members", expected=expected, got=f"{members}", hint=self.more_members_hint)
-        return count
-
-    # -------------------------------------------------------------------------------------- files
-    def save(self, path: str | Path) -> Path:
-        """Write the posterior to a safetensors file, for `calibrant.methods.load`."""
-        from calibrant.methods.serialization import save
-
-        return save(self, Path(path))
-
-    def __repr__(self) -> str:
-        count = f"{self.max_members} member{'s' * (self.max_members != 1)}"
-        count = "any number of members" if self.max_members is None else count
-        return f"{type(self).__name__}({self.about.method!r}, {count}, {self.about.task!r}, seed={self.seed})"
 
 
 def load_tensors(module: torch.nn.Module, tensors: State) -> None:
@@ -326,7 +359,7 @@ class TensorGroups:
         return [self.groups[f"{head}{k}"] for k in sorted(int(ending) for ending in endings if ending.isdigit())]
 
 
-class WeightSamples(Posterior):
+class WeightSamples(WeightPosterior):
     """Separate networks, each a member: single networks, ensembles, snapshots."""
 
     kind: ClassVar[str] = "points"

@@ -10,6 +10,7 @@ from calibrant.methods.csgld import CyclicalSGLD
 from calibrant.methods.dropout import DropoutPosterior, LastLayerDropout, MCDropout
 from calibrant.methods.ensemble import DeepEnsemble, Vanilla
 from calibrant.methods.laplace import Laplace, LaplacePosterior
+from calibrant.methods.mixture import Mixture
 from calibrant.methods.posterior import Posterior, WeightSamples
 from calibrant.methods.ridge import BayesianRidge, LinearPosterior
 from calibrant.methods.snapshot import FastGeometricEnsemble, SnapshotEnsemble
@@ -17,7 +18,15 @@ from calibrant.methods.swag import SWAG, SwagPosterior
 
 KINDS: Mapping[str, type[Posterior]] = {
     kind.kind: kind
-    for kind in (WeightSamples, DropoutPosterior, AugmentedPosterior, LinearPosterior, SwagPosterior, LaplacePosterior)
+    for kind in (
+        WeightSamples,
+        DropoutPosterior,
+        AugmentedPosterior,
+        LinearPosterior,
+        SwagPosterior,
+        LaplacePosterior,
+        Mixture,
+    )
 }
 METHODS: Mapping[str, type[Method]] = {
     method.name: method

@@ -21,7 +21,7 @@ from torch import Tensor
 from calibrant.errors import ShapeError, UsageError
 from calibrant.methods.base import TIMED_ROWS, Method, TrainingResult
 from calibrant.methods.costs import with_cost
-from calibrant.methods.posterior import About, Posterior
+from calibrant.methods.posterior import About, WeightPosterior
 from calibrant.networks.mlp import MLP
 from calibrant.networks.recipe import Recipe
 from calibrant.networks.stack import State
@@ -116,7 +116,7 @@ def posterior_of(z: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     return np.append(mean, 0.0), covariance, float(beta**-0.5)
 
 
-class LinearPosterior(Posterior):
+class LinearPosterior(WeightPosterior):
     """A normal distribution of the weights and the intercept of a linear function, with known noise."""
 
     kind: ClassVar[str] = "linear"

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from calibrant.errors import CalibrantError, FileError, UsageError, plain, show
-from calibrant.methods.posterior import About, Posterior
+from calibrant.methods.posterior import About, Posterior, WeightPosterior
 from calibrant.networks.architecture import architecture_from
 from calibrant.networks.dropout import Dropout
 from calibrant.networks.recipe import Recipe
@@ -30,9 +30,16 @@ DTYPES = {
 
 def save(posterior: Posterior, path: Path) -> Path:
     """Write a posterior atomically."""
+    tensors, stored = describe(posterior)
+    write_tensors(path, KIND, tensors, stored)
+    return path
+
+
+def describe(posterior: Posterior) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """The tensors of a posterior, and everything else as JSON values."""
     tensors, settings = posterior.state_dict()
     recipe, dropout = posterior.recipe, posterior.recipe.dropout
-    stored = {
+    return tensors, {
         "kind": posterior.kind,
         "settings": settings,
         "seed": posterior.seed,
@@ -45,8 +52,23 @@ def save(posterior: Posterior, path: Path) -> Path:
         "standardises": recipe.standardises,
         "dropout": dropout and {"rate": dropout.p, "where": dropout.where},
     }
-    write_tensors(path, KIND, tensors, stored)
-    return path
+
+
+def restore(tensors: Mapping[str, torch.Tensor], stored: Mapping[str, Any], network: Any) -> Posterior:
+    """The inverse of `describe`; network: the user's own, if the posterior is of one."""
+    from calibrant.methods.registry import KINDS
+
+    posterior = KINDS[stored["kind"]].from_state_dict(
+        tensors,
+        stored["settings"],
+        recipe=_recipe(stored, network),
+        likelihood=likelihood_from(stored["likelihood"]),
+        seed=int(stored["seed"]),
+        about=About.from_json(stored["about"]),
+    )
+    if isinstance(posterior, WeightPosterior):
+        _check_weights(posterior)
+    return posterior
 
 
 def load(path: str | Path, network: Any = None) -> Posterior:
@@ -78,21 +100,12 @@ def load(path: str | Path, network: Any = None) -> Posterior:
         got, hint = show(stored.get("kind")), "register your own kind in calibrant.methods.registry.KINDS"
         raise FileError(str(path), expected=f"one of the kinds {', '.join(sorted(KINDS))}", got=got, hint=hint)
     try:
-        kind = KINDS[stored["kind"]]
-        arguments = {
-            "recipe": _recipe(stored, network),
-            "likelihood": likelihood_from(stored["likelihood"]),
-            "seed": int(stored["seed"]),
-            "about": About.from_json(stored["about"]),
-        }
-        posterior = kind.from_state_dict(tensors, stored["settings"], **arguments)
-        _check_weights(posterior)
+        return restore(tensors, stored, network)
     except CalibrantError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError, OverflowError) as error:
         got, hint = f"missing or invalid parts ({plain(str(error), 80)})", "save the posterior again"
         raise FileError(str(path), expected="a complete posterior", got=got, hint=hint) from error
-    return posterior
 
 
 def _recipe(stored: Mapping[str, Any], network: Any) -> Recipe:
@@ -114,7 +127,7 @@ def _recipe(stored: Mapping[str, Any], network: Any) -> Recipe:
     )
 
 
-def _check_weights(posterior: Posterior) -> None:
+def _check_weights(posterior: WeightPosterior) -> None:
     """Raise `FileError` for weights that do not fit the network, and predict one row as a test."""
     tensors = posterior.tensors(0)
     for name, value in posterior.template.module.named_parameters():

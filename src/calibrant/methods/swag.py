@@ -19,7 +19,7 @@ from torch import Tensor
 from calibrant.errors import UsageError, check_range
 from calibrant.methods.base import Method, TrainingResult
 from calibrant.methods.batch_norm_refresh import refresh
-from calibrant.methods.posterior import Posterior, TensorGroups
+from calibrant.methods.posterior import TensorGroups, WeightPosterior
 from calibrant.networks.stack import State
 from calibrant.training.callbacks import Callback, WeightMoments
 from calibrant.training.schedules import LinearDecay, ThenTriangular
@@ -105,7 +105,7 @@ class SWAG(Method):
         return posterior.more(trained.task, self.draws, trained.device) if self.refresh else posterior
 
 
-class SwagPosterior(Posterior):
+class SwagPosterior(WeightPosterior):
     """A normal distribution of weights. buffers: those of each draw with statistics; shared: one for all draws."""
 
     kind: ClassVar[str] = "swag"
