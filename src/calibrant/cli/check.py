@@ -54,7 +54,7 @@ Temperatures = Annotated[
 Fit = Annotated[str | None, option("--fit", "With --temperatures: fit on the first rows of this file instead.", "FILE")]
 
 
-@options.with_columns(options.CLASSIFICATION | options.REGRESSION)
+@options.with_columns(options.CLASSIFICATION | options.REGRESSION | options.READING)
 def command(
     *,
     files: options.Files,

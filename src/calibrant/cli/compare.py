@@ -58,7 +58,7 @@ Resamples = Annotated[
 Strict = Annotated[bool, option("--strict", "Exit with code 1 if there is any note or pitfall.", panel=options.INPUT)]
 
 
-@options.with_columns(options.CLASSIFICATION | options.REGRESSION)
+@options.with_columns(options.CLASSIFICATION | options.REGRESSION | options.READING)
 def command(
     *,
     models: Models,
@@ -115,6 +115,7 @@ def command(
         (members,) = inputs.read_models([pool], columns, arrays).values()
     clean_rows = inputs.read_models(clean, columns, arrays, by_member, quiet) if clean else None
     sets = list(compared.values()) if several_sets else [compared]
+    units = inputs.default_units(units, [model for item in sets for model in item.values()])
     with progress_bar(quiet, inputs.count_rows(model for item in sets for model in item.values())) as progress:
         evaluation = compare(
             compared, specs, rank_by=rank_by, baseline=baseline, pool=members, temperature=temperature,

@@ -10,7 +10,7 @@ calibrant describe predictions.csv --labels truth --probs 'p_*'
 """
 
 
-@options.with_columns(options.CLASSIFICATION | options.REGRESSION)
+@options.with_columns(options.CLASSIFICATION | options.REGRESSION | options.READING)
 def command(
     *, files: options.Files, columns: options.Columns, strict: options.Strict = False, blocks: options.Blocks = False
 ) -> None:

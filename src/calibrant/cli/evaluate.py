@@ -12,7 +12,7 @@ calibrant evaluate predictions.npz --fail-on 'ece > 0.05' --json evaluation.json
 """
 
 
-@options.with_columns(options.CLASSIFICATION | options.REGRESSION)
+@options.with_columns(options.CLASSIFICATION | options.REGRESSION | options.READING)
 def command(
     *,
     files: options.Files,
@@ -61,6 +61,7 @@ def command(
     check_outputs(json=json_path, html=html_path)
     gates = gate_options.parse_gate_options(fail_on, require, by=by or ()) if fail_on or require else []
     predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, soft_labels=soft, quiet=quiet)
+    units = inputs.default_units(units, predictions)
     if hashed:
         predictions = [item.with_sha256() if isinstance(item, Stream) else item for item in predictions]
     hierarchy = hierarchy or ladder

@@ -60,17 +60,19 @@ def read_all(
     from calibrant.predictions.files.sources import TEXT, Source, list_shards
     from calibrant.predictions.files.stream import Stream, scan_source
     from calibrant.predictions.files.tables import ColumnOptions
+    from calibrant.predictions.logs.read import find_log
 
-    options = ColumnOptions(**columns)
+    options = ColumnOptions.of(columns)
     out: list[InMemory | Stream] = []
     with progress_bar(quiet) as progress:
         for place, file in enumerate(files):
             if progress is not None:
                 progress(f"reading {file}", place, len(files))
             source = replace(Source.parse(file), elsewhere=elsewhere)
-            paths = list_shards(source.path)
+            log = find_log(source.path)
+            paths = [source.path] if log is not None else list_shards(source.path)
             item: InMemory | Stream
-            if (
+            if log is not None or (
                 not blocks
                 and paths[0].suffix.lower() in TEXT
                 and sum(path.stat().st_size for path in paths if path.exists()) <= MAX_BYTES_IN_MEMORY
@@ -93,6 +95,12 @@ def read_in_memory(file: str, columns: Columns, *, strict: bool = False, quiet: 
 
     (item,) = read_all([file], columns, strict=strict, quiet=quiet, **settings)
     return item.read() if isinstance(item, Stream) else item
+
+
+def default_units(units: str | None, predictions: Iterable[Any]) -> str | None:
+    """The column of dependent rows: the named one, or that of the samples of logs with several epochs."""
+    logs = [item.example.info.meta.get("log", {}) for item in predictions]
+    return units or next((log["units"] for log in logs if log.get("units")), None)
 
 
 def count_rows(predictions: Iterable[Any]) -> int:

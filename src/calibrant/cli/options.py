@@ -12,6 +12,7 @@ import typer
 from calibrant.cli import completion
 
 COLUMNS = "Table columns (CSV, JSON Lines, Parquet, Arrow)"
+LOGS = "Evaluation logs, and confidences as they are found"
 INPUT = "Input"
 INTERVALS = "Intervals and computation"
 GATES = "Gates"
@@ -125,13 +126,17 @@ def _column(name: str, metavar: str, text: str) -> Any:
     return Annotated[str | None, option(name, text, metavar, panel=COLUMNS)]
 
 
+def _reading(name: str, metavar: str, text: str) -> Any:
+    return Annotated[str | None, option(name, text, metavar, panel=LOGS)]
+
+
 CLASSIFICATION: dict[str, Any] = {
     "labels": _column("--labels", "COL", "Labels."),
     "probs": _column("--probs", "'p_*'", "Class probabilities."),
     "logits": _column("--logits", "'z_*'", "Logits."),
     "log_probs": _column("--log-probs", "'l_*'", "Log-probabilities."),
     "prob": _column("--prob", "COL", "Binary: probability of class 1."),
-    "confidence": _column("--confidence", "COL", "Confidence in an answer."),
+    "confidence": _column("--confidence", "COL", "Confidence in an answer; of a log, the field; 'none' leaves it out."),
     "correct": _column("--correct", "COL", "Whether the answer is correct."),
 }
 REGRESSION: dict[str, Any] = {
@@ -142,8 +147,18 @@ REGRESSION: dict[str, Any] = {
     "samples": _column("--samples", "'s_*'", "Regression: predictive samples."),
     "quantiles": _column("--quantiles", "'q_*'", "Regression: quantiles, named by level (q_0.05)."),
 }
-Columns = dict[str, str | None]
-"""The column of a table by role, None for roles that are not set."""
+READING: dict[str, Any] = {
+    "scorer": _reading("--scorer", "NAME", "Logs: the score that grades the answers."),
+    "filter": _reading("--filter", "NAME", "Logs of lm_eval: the filter of the answers."),
+    "split": _reading("--split", "NAME", "Runs of HELM: the split."),
+    "partial": _reading("--partial", "wrong|right|drop", "Logs: what a partly right answer counts as."),
+    "confidence_scale": _reading("--confidence-scale", "X", "Divide confidences by X, 100 for percent."),
+    "drop_missing": Annotated[
+        bool, option("--drop-missing", "Count and drop rows without a usable confidence.", panel=LOGS)
+    ],
+}
+Columns = dict[str, Any]
+"""The column of a table by role, None for roles that are not set; and the options for reading logs."""
 
 
 def with_columns(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -152,7 +167,11 @@ def with_columns(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         kind = inspect.Parameter.KEYWORD_ONLY
-        added = [inspect.Parameter(name, kind, default=None, annotation=option) for name, option in options.items()]
+        defaults = {"drop_missing": False}
+        added = [
+            inspect.Parameter(name, kind, default=defaults.get(name), annotation=option)
+            for name, option in options.items()
+        ]
         parameters = [item.replace(kind=kind) for item in signature.parameters.values()]
         place = [item.name for item in parameters].index("columns")
 

@@ -101,7 +101,9 @@ class Scored:
             self.scores = (*self.scores, self.rank_by)
 
     def _default_scores(self) -> tuple[str, ...]:
-        """The default scores of the task that all models support."""
+        """The default scores of the task that all models support; of answers without a confidence, the accuracy."""
+        if not all(getattr(model, "has_confidence", True) for model in self.models.values()):
+            return (ACCURACY.name,)
         if self.first.task in ("classification", "judged"):
             return lookup.compared_by_default(self.first.task)
 

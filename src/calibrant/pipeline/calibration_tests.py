@@ -50,10 +50,10 @@ class Family:
 
 
 def family_of(source: Input, by_unit: bool) -> Family | None:
-    """The family of these predictions; None without labels."""
+    """The family of these predictions; None without labels or without a confidence."""
     example = source.example
     kind = kind_of(example)
-    if kind is None or not example.has_labels:
+    if kind is None or not example.has_labels or not getattr(example, "has_confidence", True):
         return None
     tests, missing = verdict_specs(example), {}
     for spec in tests:

@@ -31,7 +31,7 @@ from calibrant.results.error_hierarchy import SPECS, ErrorHierarchy
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.sample_size import SampleSizeCurves
 from calibrant.results.shift import ACROSS, COLUMNS, OVER, ShiftCell, ShiftSummary, severities_of
-from calibrant.results.verdict import NOT_REQUESTED, UNLABELLED, Evidence, Verdict
+from calibrant.results.verdict import NO_CONFIDENCE, NOT_REQUESTED, UNLABELLED, Evidence, Verdict
 from calibrant.version import __version__
 
 Inputs = Input | Mapping[str, Input] | Iterable[Input]
@@ -332,7 +332,7 @@ def run_evaluation(predictions: Inputs, metrics: Metrics, options: EvaluateOptio
         )  # fmt: skip
         result = runner.result()
         if options.intervals:
-            verdict = NOT_REQUESTED if source.example.has_labels else UNLABELLED
+            verdict = untested(source)
             if runner.evidence is not None:
                 verdict = judge(runner.evidence, subject(source, settings, units), relevant_error)
             result = replace(result, verdict=verdict)
@@ -392,13 +392,20 @@ def subject(source: Input, settings: Settings, units: str | None) -> Subject:
     return Subject(source.n, example.members, positive, units is not None, settings.level, settings.resamples)
 
 
+def untested(source: Input) -> Verdict:
+    """The verdict where no calibration error is computed: why not."""
+    if not getattr(source.example, "has_confidence", True):
+        return NO_CONFIDENCE
+    return NOT_REQUESTED if source.example.has_labels else UNLABELLED
+
+
 def calibration_verdict(
     source: Input, settings: Settings, units: str | None = None, relevant_error: float | None = None
 ) -> Verdict:
     """The verdict on calibration that `evaluate` stores for these predictions, without their other metrics."""
     family = family_of(source, units is not None)
     if family is None:
-        return UNLABELLED
+        return untested(source)
     evidence = Evidence(family.kind, missing=family.missing)
     if family.specs:
         runner = InputRunner(source, [spec.text for spec in family.specs], settings, units=units, curves=False)
@@ -483,6 +490,8 @@ def describe_input(item: Input, effective_n: float | None = None, along: Any = N
         facts["classes"] = example.classes
     if isinstance(example, Detection):
         facts["outside"] = int(example.outside.sum())
+    if "log" in example.info.meta:
+        facts["log"] = example.info.meta["log"]
     if isinstance(example, Regression):
         facts["kind"] = example.kind
         if example.samples is not None:

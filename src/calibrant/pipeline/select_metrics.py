@@ -87,6 +87,8 @@ def _specs(metrics: str | Iterable[str] | None, example: Evaluable) -> tuple[lis
         default = set(lookup.with_role("default", example.task))
         tests = {spec.metric.name: spec for spec in verdict_specs(example)}
         fitting = [m for m in known if all(NEEDS[need][0](example) for need in m.needs & OF_KIND)]
+        if not getattr(example, "has_confidence", True):
+            fitting = [m for m in fitting if not m.needs_confidence]
         chosen += [tests.get(m.name) or Spec.make(m) for m in fitting if m.name in default or m.name in tests]
     if {REPORT, ALL} & set(texts):
         specs = [Spec.make(metric) for metric in known if metric.in_report or ALL in texts]

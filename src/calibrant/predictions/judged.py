@@ -77,6 +77,44 @@ class Judged(Predictions):
             raise ValuesError("correct", expected="booleans, or the integers 0 and 1", got=got, hint=hint)
         return cls(values, outcomes.astype(bool), info)
 
+    @classmethod
+    def from_correct(
+        cls,
+        correct: Any,
+        *,
+        ids: Any = None,
+        weights: Any = None,
+        columns: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        name: str = "predictions",
+    ) -> Judged:
+        """Graded answers without a confidence: they have an accuracy, and their calibration cannot be tested.
+
+        Parameters
+        ----------
+        correct : array_like of shape (N,)
+            Booleans, or the integers 0 and 1.
+        ids, weights, columns, meta, name
+            As in `Classification.from_logits`.
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> answers = cal.Judged.from_correct([True, False, True, True])
+        >>> cal.evaluate(answers)["accuracy"].value
+        0.75
+        """
+        rows = len(as_array(correct, "correct").reshape(-1))
+        built = cls.from_confidence(
+            np.zeros(rows), correct, ids=ids, weights=weights, columns=columns, meta=meta, name=name
+        )  # fmt: skip
+        return replace(built, confidence=np.full((1, rows), np.nan))
+
+    @property
+    def has_confidence(self) -> bool:
+        """Whether the answers have a confidence; without one it is NaN in every row."""
+        return not bool(np.isnan(self.confidence[0, 0]))
+
     def average(self) -> Judged:
         """The mean confidence over members."""
         return replace(self, confidence=mean_over_members(self.confidence)[None])

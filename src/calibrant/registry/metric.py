@@ -59,6 +59,9 @@ NEEDS_Y = Skipped("needs_labels", "it needs y")
 """The same reason, worded for regression."""
 
 
+NEEDS_CONFIDENCE = Skipped("needs_confidence", "it needs a confidence")
+
+
 @dataclass(frozen=True)
 class Option:
     """One option of a metric. Its type is that of the default; `choices`, `at_least` and `at_most` bound it."""
@@ -164,6 +167,8 @@ class Metric:
 
     A pass for such metrics alone skips the other columns.
     """
+    needs_confidence: bool = True
+    """Whether graded answers need a confidence for it."""
 
     @property
     def is_calibration_error(self) -> bool:
@@ -187,6 +192,8 @@ class Metric:
             is_met, reason = NEEDS[need]
             if not is_met(predictions):
                 return NEEDS_Y if need.endswith("labels") and predictions.task == "regression" else reason
+        if self.needs_confidence and not getattr(predictions, "has_confidence", True):
+            return NEEDS_CONFIDENCE
         refused = self.refuses(spec, predictions)
         if refused:
             return Skipped("not_applicable", refused) if isinstance(refused, str) else refused

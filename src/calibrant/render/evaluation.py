@@ -6,6 +6,7 @@ import html
 import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from calibrant.errors import plain
 from calibrant.intervals import APPROXIMATE
@@ -202,8 +203,17 @@ def remarks(evaluation: Evaluation) -> list[str]:
     for item in evaluation.sizes:
         name = f" of {plain(item.input)}" * (len(evaluation.sizes) > 1)
         out += [f"test set size{name}: {item.reading()}"] if item.reading() else []
+    out += [log_line(item) for item in evaluation.inputs if "log" in item]
     out += [f"note: {plain(note.message)}" for note in evaluation.warnings]
     return out + [str(item) for item in evaluation.gates]
+
+
+def log_line(item: Mapping[str, Any]) -> str:
+    """What was taken from an evaluation log as correct and as confidence."""
+    log = item["log"]
+    parts = [f"{item['name']}: {log['tool']} log ({log['title']})", f"correct: {log['correct']}"]
+    parts += [f"confidence: {log['confidence']}", f"{log['rows']} of {log['read']} rows"]
+    return plain("; ".join(parts), rendering.MAX_TEXT)
 
 
 # ------------------------------------------------------------------------------------------- CSV and HTML

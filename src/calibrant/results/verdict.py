@@ -133,6 +133,7 @@ class Verdict(Stored):
 
 UNTESTED = "Calibration not tested"
 UNLABELLED = Verdict(NOT_TESTED, headline=UNTESTED, details=("there are no labels",))
+NO_CONFIDENCE = Verdict(NOT_TESTED, headline="Calibration not tested: no confidence")
 NOT_REQUESTED = Verdict(
     NOT_TESTED, headline=UNTESTED, details=("no calibration error was requested",),
     next_step="evaluate with the default metrics",

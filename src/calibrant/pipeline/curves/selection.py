@@ -35,6 +35,8 @@ MANY_ROWS = Skipped("many_rows", "above 2 million rows only the main curve is co
 
 def curves_of(example: Evaluable) -> Iterator[Curve]:
     """Every curve that predictions like these may have."""
+    if not getattr(example, "has_confidence", True):
+        return
     if isinstance(example, Regression):
         yield from coverage.curves(example)
         yield from interval_width.curves(example)

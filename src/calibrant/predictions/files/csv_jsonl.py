@@ -1,4 +1,4 @@
-"""CSV and JSON Lines: text tables with one array per column."""
+"""CSV, JSON Lines, and JSON with columns and data: text tables with one array per column."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant.errors import FileError, plain, show
 from calibrant.predictions.arrays import RESERVED, SCORE_KEYS, row_axis
+from calibrant.predictions.files.binary import check_size, report_unreadable
 
 
 def read_csv(path: Path) -> dict[str, np.ndarray]:
@@ -50,6 +51,32 @@ def read_jsonl(path: Path, rename: Mapping[str, str] | None = None) -> dict[str,
                     records.append(_record(path, number, line))
         except UnicodeDecodeError as error:
             raise _bad(path, "JSON lines in UTF-8", plain(str(error), 100)) from error
+    return _columns_of(path, records, rename)
+
+
+def read_json_table(path: Path, names: Mapping[str, str] | None = None) -> dict[str, np.ndarray]:
+    """The columns of a JSON file with the keys `columns`, their names, and `data`, a list of rows.
+
+    names: as `rename` of `read_jsonl`.
+    """
+    check_size(path.stat().st_size, str(path))
+    with report_unreadable(path, "a JSON file", "write it again"):
+        content = json.loads(path.read_bytes())
+    keys, rows = (content.get("columns"), content.get("data")) if isinstance(content, dict) else (None, None)
+    if not isinstance(keys, list) or not isinstance(rows, list) or len(set(map(str, keys))) < len(keys):
+        hint = "write JSON lines, one object per row, to a .jsonl file"
+        expected = "the key 'columns' with distinct names and the key 'data' with rows"
+        raise FileError(str(path), expected=expected, got="other content", hint=hint)
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, list) or len(row) != len(keys):
+            got = f"{len(row) if isinstance(row, list) else type(row).__name__} in row {number}"
+            raise _bad(path, f"{len(keys)} values in every row of 'data'", got)
+    records = [dict(zip(map(str, keys), row, strict=True)) for row in rows]
+    return _columns_of(path, records, names)
+
+
+def _columns_of(path: Path, records: list[dict[str, Any]], rename: Mapping[str, str] | None) -> dict[str, np.ndarray]:
+    """One array per key; every record has the same keys."""
     if not records:
         raise _bad(path, "at least one line", "none")
     keys = records[0].keys()
@@ -114,6 +141,8 @@ def _is_named(scores: Any) -> bool:
 
 def _stack(path: Path, name: str, key: str, items: list[Any]) -> np.ndarray:
     """One array of all rows; members, second in the file, are moved first."""
+    if any(item is None for item in items) and all(item is None or _is_number(item) for item in items):
+        items = [np.nan if item is None else item for item in items]
     try:
         array = np.array(items)
     except (ValueError, OverflowError) as error:
@@ -123,6 +152,10 @@ def _stack(path: Path, name: str, key: str, items: list[Any]) -> np.ndarray:
         raise _bad(path, f"numbers, text or equally long lists under {show(name)}", got)
     members_second = array.ndim == 3 or row_axis(key, array.ndim) == 1
     return np.ascontiguousarray(np.moveaxis(array, 1, 0)) if members_second else array
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, int | float) and not isinstance(item, bool)
 
 
 def _bad(path: Path, expected: str, got: str) -> FileError:

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from calibrant.errors import CalibrantWarning, FileError, InputError, error_context, show
+from calibrant.errors import CalibrantWarning, FileError, InputError, UsageError, error_context, show
 from calibrant.predictions import InMemory
-from calibrant.predictions.arrays import row_axis
+from calibrant.predictions.arrays import CONSTANTS, row_axis
 from calibrant.predictions.files.assemble import Plan, build
 from calibrant.predictions.files.binary import memory_limit
-from calibrant.predictions.files.sources import Source, combined_sha256, list_shards, open_shard
+from calibrant.predictions.files.confidence import dropped_note, usable_confidence
+from calibrant.predictions.files.sources import (
+    Source,
+    combined_sha256,
+    file_sha256,
+    list_shards,
+    open_shard,
+    report_os_errors,
+)
 from calibrant.predictions.files.tables import ColumnOptions, are_names, as_named
+from calibrant.predictions.logs.read import TABLE, find_log, read_log
 
 
 def read(
@@ -23,7 +34,7 @@ def read(
     *,
     rename: Mapping[str, str] | None = None,
     member: int | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, Any] | None = None,
     strict: bool = False,
 ) -> InMemory:
     """Read predictions from files into memory.
@@ -33,13 +44,15 @@ def read(
     path : str or Path
         A .npz, .parquet, .arrow, .safetensors, .csv or .jsonl file, or a folder of .npy files. A folder or pattern
         ('parts/*.npz') of several such files is one input, in the order of their paths. `FILE::logits=scores,member=0`
-        renames arrays and selects members.
+        renames arrays and selects members. Logs of inspect_ai (.eval, .json), lm-evaluation-harness (samples_*.jsonl)
+        and HELM (the folder of a run), and JSON tables with `columns` and `data`, are read too.
     rename : mapping of str to str, optional
         Key of the format to name in the file: {"logits": "logits_test"}.
     member : int, optional
         Read only this ensemble member.
     columns : mapping of str to str, optional
-        Key to column of a table: {"labels": "truth", "probs": "p_*"}.
+        Key to column of a table: {"labels": "truth", "probs": "p_*"}. For logs: {"scorer": "match", "confidence":
+        "metadata.certainty", "confidence_scale": 100, "drop_missing": True}, as the options of the command line.
     strict : bool
         Raise an error for arrays that are otherwise ignored with a warning.
 
@@ -70,6 +83,15 @@ def make_source(path: str | Path, rename: Mapping[str, str] | None, member: int 
 
 def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False) -> InMemory:
     """`read` without warnings; the notes of the returned predictions hold them."""
+    with report_os_errors(source.path):
+        log = find_log(source.path)
+    if log is not None and log.kind != TABLE:
+        if source.rename or source.member is not None:
+            hint = "leave '::' out, and name fields with --confidence and --scorer"
+            raise UsageError(str(source.path), expected="a log without '::'", got="a renamed array", hint=hint)
+        predictions: InMemory = read_log(log, columns, source.name)
+        predictions = predictions._with_info(replace(predictions.info, origin=source.path.name))
+        return predictions.with_notes((), file_sha256(log.path))
     plans: list[Plan] = []
     loaded: list[dict[str, np.ndarray]] = []
     hashes: list[tuple[str, str]] = []
@@ -98,6 +120,11 @@ def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
         as_names = all(are_names(arrays["labels"], arrays["classes"]) for arrays in loaded)
         for arrays in loaded:
             arrays["labels"] = as_named(arrays["labels"], as_names)
+    dropped = Counter[str]()
+    if columns.confidence_scale is not None or columns.drop_missing:
+        loaded = [
+            _with_usable_confidence(plan, arrays, columns, dropped) for plan, arrays in zip(plans, loaded, strict=True)
+        ]
     try:
         with error_context(source.path.name):
             predictions = build(plans[0], _concatenate(plans, loaded), source.name)
@@ -112,7 +139,30 @@ def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
     with error_context(source.path.name):
         predictions = source.select_members(predictions)
     notes = tuple(note for plan in plans for note in plan.notes())
+    if dropped:
+        total = sum(plan.n for plan in plans)
+        notes += (dropped_note(source.path.name, total, dropped),)
     return predictions.with_notes(notes, hashes[0][1] if len(hashes) == 1 else combined_sha256(hashes))
+
+
+def _with_usable_confidence(
+    plan: Plan, arrays: dict[str, np.ndarray], columns: ColumnOptions, dropped: Counter[str]
+) -> dict[str, np.ndarray]:
+    """The arrays of one shard with confidences from 0 to 1, without the rows that have none."""
+    if plan.main != ("confidence",):
+        option = "--drop-missing" if columns.drop_missing else "--confidence-scale"
+        hint = f"leave {option} out"
+        raise UsageError(option, expected="a confidence (--confidence COL)", got=f"{plan.main[0]}", hint=hint)
+    given = arrays["confidence"]
+    if given.ndim != 1:
+        hint = "evaluate one member at a time, with FILE::member=0"
+        raise UsageError(str(plan.path), expected="one confidence per row", got=f"shape {given.shape}", hint=hint)
+    values, usable = usable_confidence(given.tolist(), columns, plan.path.name, dropped)
+    if not usable.any():
+        hint = "name another column with --confidence"
+        raise FileError(str(plan.path), expected="a confidence in some row", got="none", hint=hint)
+    arrays = {**arrays, "confidence": values}
+    return {key: array if key in CONSTANTS else array[usable] for key, array in arrays.items()}
 
 
 def _concatenate(plans: list[Plan], loaded: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

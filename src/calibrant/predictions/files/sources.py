@@ -18,7 +18,7 @@ from calibrant.errors import FileError, UsageError, did_you_mean, parse_count, p
 from calibrant.predictions.arrays import RESERVED
 from calibrant.predictions.files.arrow import open_arrow, open_parquet
 from calibrant.predictions.files.binary import LazyArray, LazyArrays
-from calibrant.predictions.files.csv_jsonl import read_csv, read_jsonl
+from calibrant.predictions.files.csv_jsonl import read_csv, read_json_table, read_jsonl
 from calibrant.predictions.files.numpy_files import open_npy_folder, open_npz
 from calibrant.predictions.files.safetensors import open_safetensors
 from calibrant.predictions.files.tables import ColumnOptions, collect
@@ -27,6 +27,8 @@ T = TypeVar("T")
 TEXT = (".csv", ".jsonl")
 ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 SUFFIXES = (".npz", ".safetensors", *ARROW, *TEXT)
+TABLE = ".json"
+"""A table with the keys `columns` and `data`, as MLflow and W&B write; also the suffix of logs and results."""
 EXISTING = "an existing file"
 FORMATS = ".npz, a folder of .npy, .parquet, .arrow, .safetensors, .csv or .jsonl"
 
@@ -82,7 +84,7 @@ class Source:
     def name(self) -> str:
         """The name of the predictions: the file without its suffix, or the text of a pattern without wildcards."""
         path = self.path if self.path.name not in ("", "..") else self.path.resolve()
-        stem = path.stem if path.suffix.lower() in SUFFIXES else path.name
+        stem = path.stem if path.suffix.lower() in (*SUFFIXES, TABLE, ".eval") else path.name
         if not _is_pattern(path):
             return stem or str(path)
         readable = (part.replace("*", "").replace("?", "").strip("-_. ") for part in (stem, *path.parts[-2::-1]))
@@ -153,13 +155,16 @@ def open_shard(path: Path, columns: ColumnOptions, rename: Mapping[str, str]) ->
             yield Shard(_renamed(store, rename, path), lambda: file_sha256(path))
             return
         names = {**columns.single(), **rename}  # the key of a column decides on the axis of members in its lists
-        if kind in TEXT:
-            arrays = read_csv(path) if kind == ".csv" else read_jsonl(path, names)
+        if kind in (*TEXT, TABLE):
+            if kind == ".csv":
+                arrays = read_csv(path)
+            else:
+                arrays = read_json_table(path, names) if kind == TABLE else read_jsonl(path, names)
             table = {name: LazyArray.from_array(array) for name, array in arrays.items()}
         else:
             table = open_parquet(path, names) if kind == ".parquet" else open_arrow(path, names)
         table = _renamed(table, rename, path)
-        store = collect(table, columns, str(path), all_text=kind == ".csv", loaded=kind in TEXT)
+        store = collect(table, columns, str(path), all_text=kind == ".csv", loaded=kind in (*TEXT, TABLE))
         named = "classes" in store and (kind == ".jsonl" or "classes" not in table)
         yield Shard(store, lambda: file_sha256(path), named)
 
@@ -181,6 +186,8 @@ def _kind(path: Path, columns: ColumnOptions) -> str:
     if not path.exists():
         raise FileError(str(path), expected=EXISTING, got="none", hint=similar_path_hint(path))
     suffix = path.suffix.lower()
+    if suffix == TABLE:
+        return TABLE
     if suffix not in SUFFIXES:
         hint = "convert it with calibrant.write(predictions, 'file.npz')"
         raise FileError(str(path), expected=FORMATS, got=f"the suffix {show(suffix)}", hint=hint)

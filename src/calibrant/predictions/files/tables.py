@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +23,14 @@ from calibrant.predictions.files.binary import LazyArray, LazyArrays
 SPREAD = ("mean", "std", "var")
 NUMERIC = ("y", "weights", "confidence", *NUMBER_KEYS)
 NAMES = ("labels", "classes", "member_names", "meta")
+READING = ("scorer", "filter", "split", "partial", "confidence_scale", "drop_missing")
+"""Options that name no column."""
 TRUE, FALSE = {"1", "true", "yes", "t"}, {"0", "false", "no", "f"}
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """The columns of a table that hold each array; patterns with one `*` for scores."""
+    """The columns of a table, or the fields of a log, that hold each array; patterns with one `*` for scores."""
 
     labels: str | None = None
     logits: str | None = None
@@ -42,15 +45,28 @@ class ColumnOptions:
     var: str | None = None
     samples: str | None = None
     quantiles: str | None = None
+    scorer: str | None = None
+    """Logs: the score that grades the answers."""
+    filter: str | None = None
+    """Logs of lm-evaluation-harness: the filter of the answers."""
+    split: str | None = None
+    """Runs of HELM: the split."""
+    partial: str | None = None
+    """Logs: what a grade between right and wrong counts as: wrong, right or drop."""
+    confidence_scale: str | None = None
+    """The number that confidences are divided by: 100 for percent."""
+    drop_missing: bool = False
+    """Whether rows without a usable confidence are dropped, and counted."""
 
     @classmethod
-    def of(cls, columns: Mapping[str, str]) -> ColumnOptions:
+    def of(cls, columns: Mapping[str, Any]) -> ColumnOptions:
         """From a mapping; unknown keys raise `UsageError`."""
         known = list(cls.__dataclass_fields__)
         for key in columns:
             if key not in known:
                 raise UsageError("columns", expected=", ".join(known), got=show(key), hint=did_you_mean(key, known))
-        return cls(**columns)
+        scale = columns.get("confidence_scale")
+        return cls(**columns) if scale is None else cls(**{**columns, "confidence_scale": str(scale)})
 
     def scores(self) -> bool:
         """Whether an option names columns of predictions."""
@@ -58,7 +74,8 @@ class ColumnOptions:
 
     def single(self) -> dict[str, str]:
         """The options without a pattern, by key."""
-        return {key: name for key, name in vars(self).items() if name is not None and "*" not in name}
+        names = {key: getattr(self, key) for key in self.__dataclass_fields__ if key not in READING}
+        return {key: name for key, name in names.items() if name is not None and "*" not in name}
 
 
 def collect(
@@ -84,7 +101,8 @@ def collect(
     if all_text:
         parsed = {key: LazyArray.from_array(_parse(item.load())) for key, item in arrays.items() if key not in NAMES}
         arrays = {key: parsed.get(key, item) for key, item in arrays.items()}
-    for key in (key for key in NUMERIC if key in arrays):
+    lenient = options.drop_missing or options.confidence_scale is not None  # confidences are parsed row by row
+    for key in (key for key in NUMERIC if key in arrays and not (lenient and key == "confidence")):
         check = partial(_check_numeric, key=key, where=where)
         arrays[key] = arrays[key].map_whole(check) if loaded else arrays[key].map(check)
     if "levels" in arrays and len(arrays["levels"].shape) == 2:

@@ -45,6 +45,7 @@ ACCURACY = score(
     },
     interval="Wilson, with an effective number of rows for weights and units; studentised with soft labels",
     short_pass=True,
+    needs_confidence=False,
     accumulate=lambda spec, predictions: Share(proper.accuracy, (0.0, 1.0)),
 )
 TOP_K = score(
