@@ -292,7 +292,9 @@ def test_damaged_archives_are_refused(tmp_path, position):
     content[start : start + 40] = b"\xff" * 40
     path.write_bytes(content)
     with suppress(FileError):  # the damage may be in a member that is not read
-        assert cal.read(path).confidence.tolist() == cal.read(LOGS / "single.eval").confidence.tolist()
+        read, whole = cal.read(path), cal.read(LOGS / "single.eval")
+        unfinished = any(note.code == "unfinished-log" for note in read.notes())  # without a header
+        assert unfinished or read.confidence.tolist() == whole.confidence.tolist()
     path.write_bytes(content[:start])
     with pytest.raises(FileError, match="a zip archive"):
         cal.read(path)

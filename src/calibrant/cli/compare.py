@@ -13,6 +13,7 @@ from calibrant.cli.options import argument, option
 EXAMPLES = """\
 calibrant compare old=old.npz new=new.npz
 calibrant compare old=old.npz new=new.npz --baseline old --scores cll,nll,brier
+calibrant compare answers.csv --compare-by model --units question
 calibrant compare cifar/a=a1.npz cifar/b=b1.npz svhn/a=a2.npz svhn/b=b2.npz
 """
 Models = Annotated[
@@ -67,6 +68,8 @@ def command(
     baseline: Baseline = None,
     pool: Pool = None,
     by_member: ByMember = False,
+    compare_by: options.CompareBy = None,
+    select: options.Select = None,
     temperature: Temperature = "same",
     clean: Clean = None,
     repeats: Repeats = 5,
@@ -107,7 +110,12 @@ def command(
     needed = [spec for spec in needed if spec != "dee"]
     specs = [*scores, *needed] if scores is not None else ["default", *needed] if needed else None
     arrays = inputs.selected_arrays([*models, *(clean or []), *([] if pool is None else [pool])])
-    compared = inputs.read_models(models, columns, arrays, by_member, quiet)
+    if compare_by is None:
+        inputs.check_select(select)
+        compared = inputs.read_models(models, columns, arrays, by_member, quiet)
+    else:
+        compared = inputs.read_models_by(models, columns, compare_by, units=units, select=select)
+        inputs.check_matched(compared, compare_by)
     members: Any = pool
     several_sets = any(isinstance(value, dict) for value in compared.values())
     is_file = pool is not None and ("=" in pool or Path(pool.partition("::")[0]).exists())

@@ -18,6 +18,8 @@ def command(
     files: options.Files,
     metrics: options.Metrics = None,
     by: options.By = None,
+    compare_by: options.CompareBy = None,
+    select: options.Select = None,
     shift: options.Shift = False,
     over: options.Over = "mean",
     hierarchy: options.Hierarchy = False,
@@ -60,7 +62,12 @@ def command(
     at_sizes = inputs.parse_sizes(sizes, at)
     check_outputs(json=json_path, html=html_path)
     gates = gate_options.parse_gate_options(fail_on, require, by=by or ()) if fail_on or require else []
-    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, soft_labels=soft, quiet=quiet)
+    if compare_by is None:
+        inputs.check_select(select)
+        predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, soft_labels=soft, quiet=quiet)
+    else:
+        models = inputs.read_models_by(files, columns, compare_by, units=units, select=select, strict=strict)
+        predictions = list(models.values())
     units = inputs.default_units(units, predictions)
     if hashed:
         predictions = [item.with_sha256() if isinstance(item, Stream) else item for item in predictions]

@@ -72,10 +72,14 @@ def read_all(
             log = find_log(source.path)
             paths = [source.path] if log is not None else list_shards(source.path)
             item: InMemory | Stream
-            if log is not None or (
-                not blocks
-                and paths[0].suffix.lower() in TEXT
-                and sum(path.stat().st_size for path in paths if path.exists()) <= MAX_BYTES_IN_MEMORY
+            if (
+                log is not None
+                or options.vote_share is not None
+                or (
+                    not blocks
+                    and paths[0].suffix.lower() in TEXT
+                    and sum(path.stat().st_size for path in paths if path.exists()) <= MAX_BYTES_IN_MEMORY
+                )
             ):
                 item = read_source(source, options, strict=strict)
             else:
@@ -87,6 +91,38 @@ def read_all(
                     item = item.with_soft_labels()
             out.append(item)
     return out
+
+
+def read_models_by(
+    files: list[str], columns: Columns, by: str, *, units: str | None, select: str | None, strict: bool = False
+) -> dict[str, Any]:
+    """Read the models of one file, which the column `by` names."""
+    from calibrant.predictions.files.several_models import read_models_of
+    from calibrant.predictions.files.sources import Source
+    from calibrant.predictions.files.tables import ColumnOptions
+
+    if len(files) != 1:
+        hint = "leave --compare-by out to use one file per model"
+        raise UsageError("--compare-by", expected="one file with several models", got=f"{len(files)} files", hint=hint)
+    names = [name.strip() for name in (select or "").split(",") if name.strip()]
+    source = Source.parse(split_name(files[0])[2])
+    return dict(read_models_of(source, ColumnOptions.of(columns), by, units=units, select=names, strict=strict))
+
+
+def check_matched(models: dict[str, Any], by: str) -> None:
+    """Refuse to compare graded answers of one file that no id matches between its models."""
+    first = next(iter(models.values()))
+    if first.task == "judged" and first.info.ids is None:
+        columns = ", ".join(show(name) for name in first.columns if name != by) or "none in the file"
+        hint = f"add --units COLUMN, the column of questions: {columns}"
+        raise UsageError("--compare-by", expected="ids that match rows between models", got="none", hint=hint)
+
+
+def check_select(select: str | None) -> None:
+    """Refuse --select without the option that it belongs to."""
+    if select is not None:
+        hint = "add --compare-by COLUMN, the column that names the models"
+        raise UsageError("--select", expected="--compare-by with it", got="it alone", hint=hint)
 
 
 def read_in_memory(file: str, columns: Columns, *, strict: bool = False, quiet: bool = False, **settings: Any) -> Any:

@@ -80,6 +80,11 @@ Units = Annotated[
         panel=INTERVALS,
     ),
 ]
+CompareBy = Annotated[
+    str | None,
+    option("--compare-by", "Several models in one file: the column that names them.", "COLUMN", completion.columns),
+]
+Select = Annotated[str | None, option("--select", "With --compare-by: only these models.", "NAME,NAME")]
 Level = Annotated[float, option("--level", "Confidence level.", "SHARE", panel=INTERVALS)]
 Resamples = Annotated[int, option("--resamples", "Replicates for intervals and null ranges.", "N", panel=INTERVALS)]
 RelevantError = Annotated[
@@ -153,6 +158,7 @@ READING: dict[str, Any] = {
     "split": _reading("--split", "NAME", "Runs of HELM: the split."),
     "partial": _reading("--partial", "wrong|right|drop", "Logs: what a partly right answer counts as."),
     "confidence_scale": _reading("--confidence-scale", "X", "Divide confidences by X, 100 for percent."),
+    "vote_share": _reading("--vote-share", "COL", "Use the share of equal answers per question as confidence."),
     "drop_missing": Annotated[
         bool, option("--drop-missing", "Count and drop rows without a usable confidence.", panel=LOGS)
     ],

@@ -25,6 +25,7 @@ from calibrant.predictions.files.sources import ARROW, TEXT
 COMPANIONS = {
     "classification": ("labels", "label_probs", "classes", "member_names"),
     "judged": ("correct",),
+    "graded": (),
     "gaussian": ("y", "member_names"),
     "samples": ("y",),
     "quantiles": ("y", "levels"),
@@ -83,7 +84,7 @@ class Plan:
         n = shape[row_axis(main[0], len(shape))]
         known = tuple(key for key in (*COMPANIONS[family], *COMMON) if key in store)
         right, wrong = ("labels", "y") if family == "classification" else ("y", "labels")
-        if family != "judged" and wrong in store and right not in store and "label_probs" not in store:
+        if family not in ("judged", "graded") and wrong in store and right not in store and "label_probs" not in store:
             expected, got = f"outcomes under {show(right)}, for {family} predictions", f"outcomes under {show(wrong)}"
             raise FileError(str(path), expected=expected, got=got, hint=f"rename the array: FILE::{right}={wrong}")
         others = [key for key in store if key not in (*main, *known, *elsewhere)]
@@ -115,9 +116,9 @@ class Plan:
     @property
     def overlooked(self) -> str:
         """If there are no outcomes: which column probably holds them, and how to read it."""
-        outcome = {"classification": "labels", "judged": "correct"}.get(self.family, "y")
+        outcome = {"classification": "labels", "judged": "correct", "graded": "correct"}.get(self.family, "y")
         column = next((name for name in self.columns if name.lower() in OUTCOMES), None)
-        if column is None or {outcome, "label_probs"} & {*self.known}:
+        if column is None or {outcome, "label_probs"} & {*self.known, *self.main}:
             return ""
         return f"no {show(outcome)}; if {show(column)} holds the outcomes, read FILE::{outcome}={plain(column)}"
 
@@ -174,6 +175,8 @@ def _family(store: LazyArrays, path: Path) -> tuple[str, tuple[str, ...]]:
     candidates: tuple[str, ...] = ("mean", "samples", "quantiles")
     regression = [key for key in candidates if key in store]
     keys += regression
+    if not keys and "correct" in store:
+        return "graded", ("correct",)
     if keys != regression or len(regression) != 1:
         if keys:
             hint = "remove all but one, or write them to separate files"
@@ -242,6 +245,8 @@ def build(plan: Plan, arrays: Mapping[str, np.ndarray], name: str, *, check: boo
         return Classification.build(plan.main[0], main[0], check=check, **known)
     if plan.family == "judged":
         return Judged.from_confidence(main[0], **known)
+    if plan.family == "graded":
+        return Judged.from_correct(main[0], **known)
     if plan.family == "gaussian":
         known[plan.main[1]] = main[1]
         return Regression.from_gaussian(main[0], **known)

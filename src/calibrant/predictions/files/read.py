@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import CalibrantWarning, FileError, InputError, UsageError, error_context, show
-from calibrant.predictions import InMemory
+from calibrant.predictions import InMemory, Judged
 from calibrant.predictions.arrays import CONSTANTS, row_axis
 from calibrant.predictions.files.assemble import Plan, build
 from calibrant.predictions.files.binary import memory_limit
@@ -27,6 +27,7 @@ from calibrant.predictions.files.sources import (
 )
 from calibrant.predictions.files.tables import ColumnOptions, are_names, as_named
 from calibrant.predictions.logs.read import TABLE, find_log, read_log
+from calibrant.predictions.votes import vote_shares
 
 
 def read(
@@ -91,7 +92,7 @@ def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
             raise UsageError(str(source.path), expected="a log without '::'", got="a renamed array", hint=hint)
         predictions: InMemory = read_log(log, columns, source.name)
         predictions = predictions._with_info(replace(predictions.info, origin=source.path.name))
-        return predictions.with_notes((), file_sha256(log.path))
+        return _voted(predictions, columns).with_notes((), file_sha256(log.path))
     plans: list[Plan] = []
     loaded: list[dict[str, np.ndarray]] = []
     hashes: list[tuple[str, str]] = []
@@ -142,7 +143,17 @@ def read_source(source: Source, columns: ColumnOptions, *, strict: bool = False)
     if dropped:
         total = sum(plan.n for plan in plans)
         notes += (dropped_note(source.path.name, total, dropped),)
-    return predictions.with_notes(notes, hashes[0][1] if len(hashes) == 1 else combined_sha256(hashes))
+    return _voted(predictions, columns).with_notes(notes, hashes[0][1] if len(hashes) == 1 else combined_sha256(hashes))
+
+
+def _voted(predictions: InMemory, columns: ColumnOptions) -> InMemory:
+    """The vote shares of the samples of each question, if they are requested."""
+    if columns.vote_share is None:
+        return predictions
+    if not isinstance(predictions, Judged):
+        hint = "leave --vote-share out"
+        raise UsageError("--vote-share", expected="graded answers", got=f"{predictions.task} predictions", hint=hint)
+    return vote_shares(predictions, columns.vote_share)
 
 
 def _with_usable_confidence(

@@ -191,7 +191,7 @@ def _kind(path: Path, columns: ColumnOptions) -> str:
     if suffix not in SUFFIXES:
         hint = "convert it with calibrant.write(predictions, 'file.npz')"
         raise FileError(str(path), expected=FORMATS, got=f"the suffix {show(suffix)}", hint=hint)
-    if columns != ColumnOptions() and suffix not in (*TEXT, *ARROW):
+    if columns.names_columns() and suffix not in (*TEXT, *ARROW):
         expected = "a table (.csv, .jsonl, .parquet or .arrow) with these column options"
         hint = "rename keys with FILE::key=name instead"
         raise UsageError(str(path), expected=expected, got=f"the suffix {show(suffix)}", hint=hint)

@@ -23,7 +23,7 @@ from calibrant.predictions.files.binary import LazyArray, LazyArrays
 SPREAD = ("mean", "std", "var")
 NUMERIC = ("y", "weights", "confidence", *NUMBER_KEYS)
 NAMES = ("labels", "classes", "member_names", "meta")
-READING = ("scorer", "filter", "split", "partial", "confidence_scale", "drop_missing")
+READING = ("scorer", "filter", "split", "partial", "confidence_scale", "drop_missing", "vote_share")
 """Options that name no column."""
 TRUE, FALSE = {"1", "true", "yes", "t"}, {"0", "false", "no", "f"}
 
@@ -58,6 +58,9 @@ class ColumnOptions:
     drop_missing: bool = False
     """Whether rows without a usable confidence are dropped, and counted."""
 
+    vote_share: str | None = None
+    """The column of answers, whose share among the samples of a question becomes the confidence."""
+
     @classmethod
     def of(cls, columns: Mapping[str, Any]) -> ColumnOptions:
         """From a mapping; unknown keys raise `UsageError`."""
@@ -67,6 +70,10 @@ class ColumnOptions:
                 raise UsageError("columns", expected=", ".join(known), got=show(key), hint=did_you_mean(key, known))
         scale = columns.get("confidence_scale")
         return cls(**columns) if scale is None else cls(**{**columns, "confidence_scale": str(scale)})
+
+    def names_columns(self) -> bool:
+        """Whether any option names a column."""
+        return any(getattr(self, key) is not None for key in self.__dataclass_fields__ if key not in READING)
 
     def scores(self) -> bool:
         """Whether an option names columns of predictions."""

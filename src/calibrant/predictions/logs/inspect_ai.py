@@ -50,6 +50,10 @@ def read_samples(
     model, task = str(about.get("model", "?")), str(about.get("task", "?"))
     answers = Answers(path, f"inspect_ai {version}".strip(), f"{task}, {model}")
     kept = sorted((_shorten(sample) for sample in samples), key=_order)
+    stated = (header.get("results") or {}).get("completed_samples")
+    if isinstance(stated, int) and len(kept) < stated:
+        expected = f"the {stated} samples that its results are of"
+        raise FileError(str(path), expected=expected, got=f"{len(kept)}", hint=DAMAGED)
     names = sorted({name for sample in kept for name in sample["scores"]})
     status = header.get("status", "started")
     if status != "success":
