@@ -5,6 +5,7 @@ from calibrant import gates as gates
 from calibrant import methods as methods
 from calibrant import monitoring as monitoring
 from calibrant import networks as networks
+from calibrant import plot as plot
 from calibrant import predictions as predictions
 from calibrant import recalibration as recalibration
 from calibrant import sklearn as sklearn

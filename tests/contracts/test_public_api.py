@@ -12,7 +12,7 @@ import calibrant as cal
 NAMES = """Classification Regression Judged Detection read write scan evaluate measure score_rows evaluate_shift
 sample_size_curves error_hierarchy check compare recalibrate detect report Evaluation Estimate metrics CalibrantError
 CalibrantWarning"""
-MODULES = "checks comparison conformal data gates methods monitoring networks predictions recalibration shift sklearn"
+MODULES = """checks comparison conformal data gates methods monitoring networks plot predictions recalibration shift sklearn"""
 MAX_NAMES = 24
 
 

@@ -137,10 +137,12 @@ def _reading(name: str, metavar: str, text: str) -> Any:
 
 CLASSIFICATION: dict[str, Any] = {
     "labels": _column("--labels", "COL", "Labels."),
-    "probs": _column("--probs", "'p_*'", "Class probabilities."),
+    "probs": _column("--probs", "'p_*'|A,B,C", "Class probabilities: a pattern, or columns."),
     "logits": _column("--logits", "'z_*'", "Logits."),
     "log_probs": _column("--log-probs", "'l_*'", "Log-probabilities."),
-    "prob": _column("--prob", "COL", "Binary: probability of class 1."),
+    "prob": _column("--prob", "COL", "Binary: probability of class 1, or of --positive."),
+    "positive": _column("--positive", "NAME", "Binary: the label that --prob is the probability of."),
+    "classes": _column("--classes", "A,B,C", "Class names, in the order of the columns."),
     "confidence": _column("--confidence", "COL", "Confidence in an answer; of a log, the field; 'none' leaves it out."),
     "correct": _column("--correct", "COL", "Whether the answer is correct."),
 }

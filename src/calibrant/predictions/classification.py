@@ -6,7 +6,7 @@ this form and expanded to two classes block by block, as 16-bit scores are widen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ from calibrant.predictions.arrays import (
     tie_tolerance,
 )
 from calibrant.predictions.base import Note, Predictions, RowInfo
+from calibrant.predictions.frames import from_frame, one_of
 
 BLOCK_ELEMENTS = 1 << 20
 
@@ -178,6 +179,56 @@ class Classification(Predictions):
         info = {"ids": ids, "weights": weights, "columns": columns, "meta": meta, "name": name}
         names = {"classes": classes, "member_names": member_names}
         return cls.build("probs", probs, labels, label_probs=label_probs, **names, **info)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        labels: str | None = None,
+        probs: str | Sequence[str] | None = None,
+        logits: str | Sequence[str] | None = None,
+        log_probs: str | Sequence[str] | None = None,
+        classes: Sequence[str] | None = None,
+        positive: str | None = None,
+        ids: str | None = None,
+        weights: str | None = None,
+        name: str = "predictions",
+    ) -> Classification:
+        """Predictions from the columns of a pandas or polars data frame.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            One row per example; columns without a role here are kept to group by.
+        labels : str, optional
+            The column of labels: class names, or indices from 0.
+        probs, logits, log_probs : str or sequence of str
+            The columns of scores, exactly one of the three: a list with one column per class, a pattern such as
+            ``"p_*"``, or the one column of a binary problem.
+        classes : sequence of str, optional
+            Class names in the order of the columns; by default the names of the columns, or the text at the ``*``.
+        positive : str, optional
+            The label that the one column of a binary problem is the probability of.
+        ids, weights : str, optional
+            Columns of row identifiers and of sampling weights.
+        name : str
+            The name in results.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from calibrant import Classification
+        >>> frame = pd.DataFrame({"truth": ["cat", "dog"], "cat": [0.8, 0.3], "dog": [0.2, 0.7], "site": ["a", "b"]})
+        >>> Classification.from_frame(frame, labels="truth", probs=["cat", "dog"])
+        Classification('predictions', probs, rows=2, classes=2, members=1, labels=True)
+        """
+        options = {"labels": labels, "probs": probs, "logits": logits, "log_probs": log_probs, "positive": positive}
+        one_of("from_frame", probs=probs, logits=logits, log_probs=log_probs)
+        predictions: Classification = from_frame(
+            frame, options, classes=classes, ids=ids, weights=weights, name=name
+        )  # fmt: skip
+        return predictions
 
     @classmethod
     def build(

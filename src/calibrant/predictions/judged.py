@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.errors import ShapeError, ValuesError, show
+from calibrant.errors import ShapeError, UsageError, ValuesError, show
 from calibrant.predictions.arrays import as_array, as_column, as_floats, mean_over_members
 from calibrant.predictions.base import Predictions, RowInfo
+from calibrant.predictions.frames import from_frame
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,6 +110,43 @@ class Judged(Predictions):
             np.zeros(rows), correct, ids=ids, weights=weights, columns=columns, meta=meta, name=name
         )  # fmt: skip
         return replace(built, confidence=np.full((1, rows), np.nan))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        correct: str | None = None,
+        confidence: str | None = None,
+        ids: str | None = None,
+        weights: str | None = None,
+        name: str = "predictions",
+    ) -> Judged:
+        """Graded answers from the columns of a pandas or polars data frame.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            One row per answer; columns without a role here are kept to group by.
+        correct, confidence : str, optional
+            The columns of grades and of confidences; at least one of them.
+        ids, weights, name
+            As in `Classification.from_frame`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from calibrant import Judged
+        >>> frame = pd.DataFrame({"sure": [0.9, 0.4], "right": [True, False]})
+        >>> Judged.from_frame(frame, confidence="sure", correct="right")
+        Judged('predictions', rows=2, members=1)
+        """
+        if correct is None and confidence is None:
+            hint = "write from_frame(frame, confidence='…', correct='…')"
+            raise UsageError("from_frame", expected="a column of confidences or grades", got="none", hint=hint)
+        options = {"correct": correct, "confidence": confidence}
+        answers: Judged = from_frame(frame, options, classes=None, ids=ids, weights=weights, name=name)
+        return answers
 
     @property
     def has_confidence(self) -> bool:

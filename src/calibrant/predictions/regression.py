@@ -16,6 +16,7 @@ import numpy as np
 from calibrant.errors import ShapeError, UsageError, ValuesError
 from calibrant.predictions.arrays import as_floats, as_names, mean_over_members
 from calibrant.predictions.base import Note, Predictions, RowInfo
+from calibrant.predictions.frames import from_frame, one_of
 
 SEED = 0
 CROSSING = "crossing-quantiles"
@@ -101,6 +102,52 @@ class Regression(Predictions):
         std = spread if var is None else np.sqrt(spread)
         info = RowInfo.build(n, ids=ids, weights=weights, columns=columns, meta=meta, name=name)
         return cls("gaussian", _as_y(y, n), info, mean=means, std=std, member_names=names)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        y: str | None = None,
+        mean: str | None = None,
+        std: str | None = None,
+        var: str | None = None,
+        samples: str | None = None,
+        quantiles: str | None = None,
+        ids: str | None = None,
+        weights: str | None = None,
+        name: str = "predictions",
+    ) -> Regression:
+        """Predictions from the columns of a pandas or polars data frame.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            One row per example; columns without a role here are kept to group by.
+        y : str, optional
+            The column of observed outcomes.
+        mean, std, var : str, optional
+            The columns of means with standard deviations or variances; a pattern such as ``"mu_*"`` gives one column
+            per member.
+        samples : str, optional
+            A pattern for the columns of draws.
+        quantiles : str, optional
+            A pattern whose ``*`` is the level, such as ``"q_*"`` for ``q_0.05``.
+        ids, weights, name
+            As in `Classification.from_frame`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from calibrant import Regression
+        >>> frame = pd.DataFrame({"price": [210.0, 340.0], "guess": [200.0, 355.0], "sigma": [15.0, 30.0]})
+        >>> Regression.from_frame(frame, y="price", mean="guess", std="sigma")
+        Regression('predictions', gaussian, rows=2, members=1, y=True)
+        """
+        options = {"y": y, "mean": mean, "std": std, "var": var, "samples": samples, "quantiles": quantiles}
+        one_of("from_frame", mean=mean, samples=samples, quantiles=quantiles)
+        predictions: Regression = from_frame(frame, options, classes=None, ids=ids, weights=weights, name=name)
+        return predictions
 
     @classmethod
     def from_samples(

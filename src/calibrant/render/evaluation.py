@@ -218,11 +218,16 @@ def log_line(item: Mapping[str, Any]) -> str:
 
 # ------------------------------------------------------------------------------------------- CSV and HTML
 def as_csv(evaluation: Evaluation) -> str:
-    """One full-precision row per input, group and metric; rows by test set size have extra columns."""
+    """One full-precision row per input, group and metric, as comma-separated values."""
+    return rendering.as_csv(*tidy_rows(evaluation))
+
+
+def tidy_rows(evaluation: Evaluation) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """One full-precision row per input, group and metric, with heads; rows by test set size have extra columns."""
     if evaluation.kind == CHECK:
-        return rendering.as_csv(checks.CSV_HEADS, checks.check_rows(evaluation))
+        return checks.CSV_HEADS, checks.check_rows(evaluation)
     if evaluation.kind == COMPARISON:
-        return rendering.as_csv(comparison.CSV_HEADS, comparison.comparison_rows(evaluation))
+        return comparison.CSV_HEADS, comparison.comparison_rows(evaluation)
     heads: tuple[str, ...] = ("input", "by", "group", "metric", *FIELDS)
     rows: list[tuple[object, ...]] = []
     for result in evaluation.results:
@@ -240,7 +245,7 @@ def as_csv(evaluation: Evaluation) -> str:
         heads += SIZE_FIELDS
         rows = [row + ("",) * len(SIZE_FIELDS) for row in rows]
         rows += _size_rows(evaluation.sizes)
-    return rendering.as_csv(heads, rows)
+    return heads, rows
 
 
 def _csv_fields(e: Estimate) -> tuple[object, ...]:

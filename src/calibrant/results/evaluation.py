@@ -283,6 +283,50 @@ class Evaluation(Stored):
             parts["flips_by"] = {name: item["flips"] for name, item in datasets.items() if "flips" in item}
         return super().from_json(parts)
 
+    def to_frame(self, library: str | None = None) -> Any:
+        """The numbers as a tidy data frame: one row per input, group and metric.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            By default pandas, or polars where pandas is not installed.
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> predictions = cal.Classification.from_probs([[0.8, 0.2], [0.3, 0.7]], [0, 1])
+        >>> frame = cal.evaluate(predictions, "accuracy,brier").to_frame()
+        >>> frame[["input", "metric", "value"]].values.tolist()
+        [['predictions', 'accuracy', 1.0], ['predictions', 'brier', 0.13]]
+        """
+        return display.evaluation_frame(self, library)
+
+    def plot(self, name: str, result: str | None = None, *, library: str = "altair", ax: Any = None) -> Any:
+        """One chart: an Altair chart, whose `save` writes SVG, PNG and PDF, or matplotlib axes.
+
+        Parameters
+        ----------
+        name : str
+            ``"reliability"``, ``"corp"``, ``"confidence"``, ``"risk_coverage"``, ``"rejection"``, ``"errors"``,
+            ``"metrics"``, ``"entropy"``, … of classifiers; ``"pit"``, ``"coverage"``, ``"width"`` of regression; of a
+            check the name of a statistic; of a comparison ``"pairs"`` and ``"best"``. A wrong name lists the charts.
+        result : str, optional
+            The input to draw; by default the first.
+        library : {"altair", "matplotlib"}
+            matplotlib draws reliability, risk_coverage, pit and coverage.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on.
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> predictions = cal.Classification.from_probs([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]], [0, 1, 1])
+        >>> chart = cal.evaluate(predictions).plot("reliability")
+        >>> type(chart).__name__
+        'LayerChart'
+        """
+        return display.evaluation_plot(self, name, result, library, ax)
+
     def bibtex(self) -> str:
         """The works behind the metrics, intervals and methods used here, as BibTeX: each once, in ASCII."""
         return display.evaluation_bibtex(self)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,17 @@ from calibrant.predictions.files.binary import LazyArray, LazyArrays
 SPREAD = ("mean", "std", "var")
 NUMERIC = ("y", "weights", "confidence", *NUMBER_KEYS)
 NAMES = ("labels", "classes", "member_names", "meta")
-READING = ("scorer", "filter", "split", "partial", "confidence_scale", "drop_missing", "vote_share")
+READING = (
+    "scorer",
+    "filter",
+    "split",
+    "partial",
+    "confidence_scale",
+    "drop_missing",
+    "vote_share",
+    "classes",
+    "positive",
+)
 """Options that name no column."""
 TRUE, FALSE = {"1", "true", "yes", "t"}, {"0", "false", "no", "f"}
 
@@ -58,6 +68,10 @@ class ColumnOptions:
     drop_missing: bool = False
     """Whether rows without a usable confidence are dropped, and counted."""
 
+    classes: str | None = None
+    """Class names in the order of the scores, separated by commas."""
+    positive: str | None = None
+    """The label that the probability of a binary problem is of."""
     vote_share: str | None = None
     """The column of answers, whose share among the samples of a question becomes the confidence."""
 
@@ -92,6 +106,7 @@ def collect(
 
     all_text: all values are still text (CSV). loaded: the columns are in memory and are validated as a whole.
     """
+    options = _forgiving(store, options)
     left, arrays = dict(store), {}
     named = {key: name for key in ("labels", "confidence", "correct", "y") if (name := getattr(options, key))}
     if options.prob is not None:
@@ -104,6 +119,7 @@ def collect(
     for key, name in named.items():
         arrays[key] = _column(left, name, where, store)
     arrays |= _arrays_of_several_columns(left, options, where, store)
+    _name_classes(arrays, left, options, where)
     arrays.update({key: left.pop(key) for key in list(left) if key not in arrays})
     if all_text:
         parsed = {key: LazyArray.from_array(_parse(item.load())) for key, item in arrays.items() if key not in NAMES}
@@ -129,6 +145,51 @@ def collect(
     return arrays
 
 
+def _forgiving(store: LazyArrays, options: ColumnOptions) -> ColumnOptions:
+    """`prob` with a pattern or several columns is `probs`, and `probs` with one column of numbers is `prob`."""
+    prob, probs = options.prob, options.probs
+    if prob is not None and probs is None and prob not in store and ("*" in prob or "," in prob):
+        return replace(options, prob=None, probs=prob)
+    if probs is not None and prob is None and probs in store and len(store[probs].shape) == 1:
+        return replace(options, prob=probs, probs=None)
+    return options
+
+
+def _name_classes(arrays: LazyArrays, left: LazyArrays, options: ColumnOptions, where: str) -> None:
+    """Set the class names that `classes` or `positive` give."""
+    scores = next((arrays.get(key) or left.get(key) for key in SCORE_KEYS if key in arrays or key in left), None)
+    labels = arrays.get("labels") or left.get("labels")
+    binary = scores is not None and len(scores.shape) == 1
+    if options.positive is not None and (not binary or labels is None or options.classes is not None):
+        got = "--classes too" if options.classes is not None else "no labels" if binary else "no such column"
+        hint = "leave --positive out; --classes A,B,C names the classes of several columns"
+        expected = "labels with one column of probabilities (--prob)"
+        raise UsageError(f"{where}: --positive", expected=expected, got=got, hint=hint)
+    if options.positive is not None and labels is not None:
+        distinct = np.unique(labels.load().astype(np.str_)).tolist()
+        others = [name for name in distinct if name != options.positive]
+        if options.positive not in distinct or len(others) > 1:
+            expected = f"{show(options.positive)} and one other label" if others else "labels"
+            known = ", ".join(map(show, distinct[:8]))
+            hint = "name one of two labels, or give one column per class with --probs A,B,C"
+            raise UsageError(f"{where}: --positive", expected=expected, got=known, hint=hint)
+        other = others[0] if others else f"not {options.positive}"
+        arrays["classes"] = LazyArray.from_array(np.array([other, options.positive]))
+    elif options.classes is not None:
+        names = [name.strip() for name in options.classes.split(",")]
+        if scores is None:
+            hint = "name them with --probs A,B,C or --prob COL"
+            raise UsageError(f"{where}: --classes", expected="columns of scores", got="none", hint=hint)
+        arrays["classes"] = LazyArray.from_array(np.array(names))
+    elif binary and labels is not None and "classes" not in left and "classes" not in arrays:
+        values = _parse(labels.load())
+        if values.dtype.kind == "U" and (distinct := np.unique(values).tolist()):
+            listed = " or ".join(f"--positive {name}" for name in distinct[:4] if len(name) <= 40)
+            expected = "the label that the probability is of"
+            got = f"the labels {', '.join(map(show, distinct[:4]))}"
+            raise UsageError(f"{where}: labels", expected=expected, got=got, hint=f"add {listed}")
+
+
 def _arrays_of_several_columns(left: LazyArrays, options: ColumnOptions, where: str, store: LazyArrays) -> LazyArrays:
     """The arrays made of several columns, which match a pattern or have names such as `probs_cat`."""
     arrays: LazyArrays = {}
@@ -140,7 +201,15 @@ def _arrays_of_several_columns(left: LazyArrays, options: ColumnOptions, where: 
             arrays[key] = entry.map(partial(_numbers, name=option, where=where))
             continue
         columns: dict[str, str] = {}  # name to the text at the '*'
-        if option is not None:
+        if option is not None and key in SCORE_KEYS and "*" not in option and _is_array(left, option):
+            arrays[key] = left.pop(option)  # a column of lists
+            continue
+        if option is not None and key in SCORE_KEYS and "," in option and "*" not in option:
+            columns = {name: name for name in (part.strip() for part in option.split(","))}
+            for name in columns:
+                if name not in left:
+                    _column(left, name, where, store)
+        elif option is not None:
             columns = _matching(left, option, where)
         elif not options.scores():
             columns = {name: name[len(key) + 1 :] for name in left if name.startswith(f"{key}_")}
@@ -178,6 +247,10 @@ def _arrays_of_several_columns(left: LazyArrays, options: ColumnOptions, where: 
     return arrays
 
 
+def _is_array(left: LazyArrays, name: str) -> bool:
+    return name in left and len(left[name].shape) > 1
+
+
 def _is_level(text: str) -> bool:
     try:
         return 0.0 < float(text) < 1.0
@@ -188,8 +261,8 @@ def _is_level(text: str) -> bool:
 def _matching(left: LazyArrays, pattern: str, where: str) -> dict[str, str]:
     """The columns that match a pattern, and the text at its `*`."""
     if pattern.count("*") != 1:
-        expected = "a pattern with one '*', such as 'p_*'"
-        hint = "use --prob for the single column of a binary problem, and FILE::probs=NAME for a column of lists"
+        expected = "a pattern with one '*', such as 'p_*', or columns separated by commas"
+        hint = did_you_mean(pattern, left) if left else "use --prob for the single column of a binary problem"
         raise UsageError(f"{where}: columns", expected=expected, got=show(pattern), hint=hint)
     head, tail = pattern.split("*")
     names = [name for name in left if name.startswith(head) and name.endswith(tail) and len(name) >= len(pattern) - 1]
