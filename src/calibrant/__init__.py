@@ -12,7 +12,7 @@ from calibrant.version import __version__ as __version__
 
 MODULES = (
     "checks", "comparison", "conformal", "data", "gates", "methods", "monitoring", "networks", "plot",
-    "predictions", "recalibration", "shift", "sklearn",
+    "predictions", "recalibration", "shift", "sklearn", "torch",
 )  # fmt: skip
 """Public modules, which `dir(calibrant)` lists in addition to the names of `__all__`."""
 

@@ -9,10 +9,12 @@ from calibrant import plot as plot
 from calibrant import predictions as predictions
 from calibrant import recalibration as recalibration
 from calibrant import sklearn as sklearn
+from calibrant import torch as torch
 from calibrant.checks.api import check as check
 from calibrant.comparison.api import compare as compare
 from calibrant.errors import CalibrantError as CalibrantError
 from calibrant.errors import CalibrantWarning as CalibrantWarning
+from calibrant.pipeline.accumulator import Accumulator as Accumulator
 from calibrant.pipeline.evaluate import error_hierarchy as error_hierarchy
 from calibrant.pipeline.evaluate import evaluate as evaluate
 from calibrant.pipeline.evaluate import evaluate_shift as evaluate_shift

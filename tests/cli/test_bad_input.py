@@ -255,7 +255,6 @@ ARRAYS = {
     "meta-is-a-number": (npz(meta=np.array(3)), "JSON object"),
     "meta-is-empty": (npz(meta=np.array([], dtype="U1")), "JSON object"),
     "meta-is-a-tower-of-brackets": (npz(meta=np.array("[" * 100_000)), "JSON object"),
-    "stray-array-under-strict": (npz("--strict", stray=np.zeros((2, 2))), "'stray'"),
 }
 
 USAGE = {

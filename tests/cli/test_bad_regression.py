@@ -151,7 +151,6 @@ ARRAYS = {
     "weights-of-text": (npz(GAUSSIAN, weights=np.array(["1"] * N)), "weights"),
     "ids-of-another-length": (npz(GAUSSIAN, ids=np.arange(3)), "ids"),
     "meta-that-is-no-object": (npz(GAUSSIAN, meta=np.array("[]")), "JSON object"),
-    "stray-array-under-strict": (npz(GAUSSIAN, "--strict", stray=np.zeros((2, 2))), "'stray'"),
 }
 
 USAGE = {
@@ -176,7 +175,6 @@ USAGE = {
     "misspelt-metric": (npz(GAUSSIAN, "-m", "crsp"), "did you mean 'crps'?"),
     "slices-by-a-column-that-is-not-there": (npz(GAUSSIAN, "--by", "labels"), "'labels'"),
     "column-options-on-an-archive": (npz(GAUSSIAN, "--mean", "mu"), "FILE::key=name"),
-    "crossing-quantiles-under-strict": (npz(CROSSING, "--strict"), "the quantiles of 2 of 12 rows cross"),
 }
 
 NAMED = {"truth": Y, "mu": MEAN, "sd": STD}

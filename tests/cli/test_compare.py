@@ -84,12 +84,12 @@ def test_data_sets_stand_before_a_slash(run_here, files):
     assert data["ranking"][0]["model"] == "good"
 
 
-def test_strict_makes_a_pitfall_exit_code_1_after_everything_is_written(run_here, files):
+def test_strict_makes_a_pitfall_exit_code_2_after_everything_is_written(run_here, files):
     names = [f"{m}={files}/{m}.npz" for m in ("good", "poor")]
     fine = run_here("compare", *names, *FAST, "--strict", "--quiet")
     assert (fine.code, fine.out) == (0, ""), fine.err
     done = run_here("compare", *names, *FAST, "--scores", "ece,cll", "--strict", "--json", files / "c.json")
-    assert done.code == 1
+    assert done.code == 2
     codes = {note["code"] for note in json.loads((files / "c.json").read_text())["warnings"]}
     assert "biased-errors" in codes
     assert "biased-errors" in done.err
@@ -143,13 +143,13 @@ def test_strict_notes_arrays_that_fit_nothing_after_everything_is_written(run_he
     arrays = dict(np.load(files / "good.npz"))
     np.savez(files / "odd.npz", stuff=np.zeros(7), **arrays)
     asked = ["compare", f"a={files}/odd.npz", f"b={files}/poor.npz", *FAST, "--json", files / "c.json", "-q"]
-    for extra, code in (([], 0), (["--strict"], 1)):
+    for extra, code in (([], 0), (["--strict"], 2)):
         done = run_here(*asked, *extra)
         assert done.code == code, done.err
         notes = json.loads((files / "c.json").read_text())["warnings"]
         assert [note["code"] for note in notes if "stuff" in note["message"]] == ["ignored-arrays"]
         (files / "c.json").unlink()
-        assert ("ignored-arrays" in done.err) == (code == 1)
+        assert ("ignored-arrays" in done.err) == (code == 2)
 
 
 @pytest.fixture

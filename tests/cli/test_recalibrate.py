@@ -111,7 +111,7 @@ def test_strict_makes_a_doubtful_fit_an_error(run_here, files):
                        files / "o.npz")  # fmt: skip
     assert done.code == 2
     assert "bound" in done.err
-    assert not (files / "o.npz").exists()
+    assert (files / "o.npz").exists()  # everything is written before
 
 
 def test_gains_stand_in_the_table_of_values(run_here, files):
@@ -130,3 +130,61 @@ def test_probabilities_come_out_where_they_went_in(run_here, files):
     done = run_here("recalibrate", "--fit", files / "one.npz", "--method", "beta", "-o", files / "o.npz", "-m", "nll")
     assert done.code == 0, done.err
     assert cal.read(files / "o.npz").kind == "probs"
+
+
+@pytest.mark.parametrize(
+    ("alias", "spec"),
+    [
+        ("platt", "beta(form=am)"),
+        ("Platt-scaling", "beta(form=am)"),
+        ("temperature_scaling", "temperature"),
+        ("isotonic_regression", "isotonic"),
+        ("platt(members=each)", "beta(form=am,members=each)"),
+    ],
+)
+def test_common_names_are_aliases(alias, spec):
+    from calibrant.recalibration import recalibrator
+
+    assert recalibrator(alias).spec == recalibrator(spec).spec
+
+
+def test_platt_scaling_is_logistic_regression_on_the_logit():
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    logit = rng.normal(size=800) * 2
+    y = rng.random(800) < 1 / (1 + np.exp(-0.5 * logit - 0.3))
+    given = cal.Classification.from_probs(1 / (1 + np.exp(-logit)), y.astype(int))
+    ours = cal.recalibrate(given, given, "platt").predictions.as_probs().scores[0, :, -1]
+    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(logit[:, None], y)
+    np.testing.assert_allclose(ours, theirs.predict_proba(logit[:, None])[:, 1], atol=1e-5)
+
+
+def test_default_methods_follow_the_kind_of_predictions(run_here, tmp_path):
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=300)
+    y = mean + 2 * rng.normal(size=300)
+    quantiles = np.stack([mean - 1, mean, mean + 1], axis=1)
+    logits, labels = rng.normal(size=(300, 3)), rng.integers(0, 3, 300)
+    cases = {
+        "gaussian": (cal.Regression.from_gaussian(mean, np.ones(300), y), "variance", "scaled"),
+        "samples": (cal.Regression.from_samples(mean + rng.normal(size=(20, 300)), y), "levels", "scaled"),
+        "quantiles": (cal.Regression.from_quantiles(quantiles, [0.1, 0.5, 0.9], y), "levels", "cqr"),
+        "classes": (cal.Classification.from_logits(logits, labels), "temperature", "lac"),
+    }
+    for name, (predictions, recalibration, conformal) in cases.items():
+        file = cal.write(predictions, tmp_path / f"{name}.npz")
+        done = run_here("recalibrate", "--fit", file, "--json", "-", "--resamples", "50")
+        assert done.code == 0, done.err
+        assert json.loads(done.out)["method"].partition("(")[0] == recalibration
+        done = run_here("conformal", "--fit", file, "--apply", file, "--json", "-")
+        named = run_here("conformal", "--fit", file, "--apply", file, "--json", "-", "--method", conformal)
+        assert done.code == 0, done.err
+        assert done.out == named.out
+
+
+def test_no_file_is_suggested_that_shares_nothing(run_here, tmp_path):
+    (tmp_path / "validation.npz").write_bytes(b"")
+    assert "did you mean" not in run_here("describe", tmp_path / "x.npz").err
+    assert "did you mean 'validation.npz'" in run_here("describe", tmp_path / "validatoin.npz").err
+    assert "did you mean 'validation.npz'" in run_here("describe", tmp_path / "validation.csv").err

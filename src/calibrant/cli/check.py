@@ -86,7 +86,7 @@ def command(
     of the simulated ones. An ensemble can pass with a calibration error, and fail without one.
     """
     from calibrant.checks.api import check
-    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings
+    from calibrant.cli.output import check_format, check_outputs, progress_bar, strict_end
     from calibrant.pipeline.evaluate import inputs_of
     from calibrant.registry.lookup import with_role
 
@@ -96,8 +96,8 @@ def command(
     gates = gate_options.parse_gate_options(
         fail_on, require, kinds=("Threshold", "CheckOutcome", "VerdictIs"), by=by or ()
     )
-    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, quiet=quiet)
-    fitted = None if fit is None else inputs.read_all([fit], columns, strict=strict, blocks=blocks, quiet=quiet)[0]
+    predictions = inputs.read_all(files, columns, strict=False, blocks=blocks, quiet=quiet)
+    fitted = None if fit is None else inputs.read_all([fit], columns, strict=False, blocks=blocks, quiet=quiet)[0]
     specs = gate_options.add_gate_metrics(statistics, gates, set(with_role("check")))
     gate_options.check_gate_inputs(gates, (item.name for item in inputs_of(predictions, "check")))
     with progress_bar(quiet, inputs.count_rows(predictions)) as progress:
@@ -106,6 +106,5 @@ def command(
             of=of, relevant_error=relevant_error, temperatures=temperatures, fit=fitted, seed=seed, threads=threads,
             progress=progress,
         )  # fmt: skip
-    if strict:
-        refuse_warnings(evaluation.warnings)
-    gate_options.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    with strict_end(strict, evaluation.warnings, evaluation):
+        gate_options.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from calibrant.cli import completion, gate_options, inputs, options
 from calibrant.cli.options import argument, option
 
@@ -56,7 +54,6 @@ Flips = Annotated[bool, option("--flips", "Show how ranks by TACE change with it
 Resamples = Annotated[
     int, option("--resamples", "Replicates of the bootstrap and the sign-flip test.", "N", panel=options.INTERVALS)
 ]
-Strict = Annotated[bool, option("--strict", "Exit with code 1 if there is any note or pitfall.", panel=options.INPUT)]
 
 
 @options.with_columns(options.CLASSIFICATION | options.REGRESSION | options.READING)
@@ -82,7 +79,7 @@ def command(
     relevant_error: options.RelevantError = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
-    strict: Strict = False,
+    strict: options.Strict = False,
     columns: options.Columns,
     fail_on: options.FailOn = None,
     require: options.Require = None,
@@ -96,7 +93,7 @@ def command(
     Ranks models by calibrated log-likelihood, tests paired differences, and warns about pitfalls of the comparison.
     Rows are matched by the column ids where there is one.
     """
-    from calibrant.cli.output import check_format, check_outputs, progress_bar
+    from calibrant.cli.output import check_format, check_outputs, progress_bar, strict_end
     from calibrant.comparison.api import compare
     from calibrant.errors import UsageError
 
@@ -130,8 +127,5 @@ def command(
             clean=clean_rows, repeats=repeats, draws=draws, units=units, shift=shift, flips=flips, level=level,
             resamples=resamples, relevant_error=relevant_error, seed=seed, threads=threads, progress=progress,
         )  # fmt: skip
-    gate_options.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
-    if strict and evaluation.warnings:
-        codes = ", ".join(dict.fromkeys(note.code for note in evaluation.warnings))
-        typer.echo(f"calibrant: --strict: {codes}", err=True)
-        raise typer.Exit(1)
+    with strict_end(strict, evaluation.warnings):
+        gate_options.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)

@@ -24,14 +24,14 @@ def command(
     fit: Annotated[str, option("--fit", "Held-out predictions with labels.", "FILE")],
     apply: Annotated[str, option("--apply", "New predictions of the same model; labels are optional.", "FILE")],
     method: Annotated[
-        str,
+        str | None,
         option(
             "--method",
-            "lac, aps or raps for classification; split, scaled or cqr for regression.",
+            "lac, aps, raps; split, scaled, cqr.  [default: lac; scaled; cqr]",
             "METHOD",
             completion.conformal,
         ),
-    ],
+    ] = None,
     level: Annotated[float, option("--level", "Coverage to guarantee.", "SHARE")] = 0.9,
     deterministic: Annotated[bool, option("--deterministic", "aps, raps: do not randomise; sets get larger.")] = False,
     penalty: Annotated[
@@ -53,8 +53,8 @@ def command(
     Calibrates a threshold on held-out rows so that the sets or intervals of new rows contain the outcome with
     probability at least --level.
     """
-    from calibrant.cli.output import check_outputs, refuse_warnings, write_json
-    from calibrant.conformal.lookup import conformal
+    from calibrant.cli.output import check_outputs, strict_end, write_json
+    from calibrant.conformal.lookup import conformal, default_method
     from calibrant.errors import CalibrantWarning, UsageError, check_choice, show
     from calibrant.predictions.base import Note
     from calibrant.recalibration.api import shared_rows
@@ -67,14 +67,18 @@ def command(
         got = f"{show(output)}, an input"
         raise UsageError("--output", expected="a file of its own", got=got, hint="choose another name")
     given = {"--deterministic": deterministic, "--penalty": penalty is not None, "--k-reg": k_reg is not None}
-    known = {"aps": ("--deterministic",), "raps": tuple(given)}.get(method, ())
+    known = {"aps": ("--deterministic",), "raps": tuple(given)}.get(method or "", ())
     for name in (name for name, is_set in given.items() if is_set and name not in known):
         hint = f"remove {name}, or use --method raps"
-        raise UsageError(name, expected="a method with this option", got=f"--method {method}", hint=hint)
+        raise UsageError(
+            name, expected="a method with this option", got=f"--method {method or 'lac, scaled or cqr'}", hint=hint
+        )
     limits = {name: value for name, value in (("penalty", penalty), ("k_reg", k_reg)) if value is not None}
     randomisation = {"randomised": not deterministic, "seed": seed} if method in ("aps", "raps") else {}
-    predictor = conformal(method, level, **randomisation, **limits)
-    held_out, new = (inputs.read_in_memory(file, columns, strict=strict, quiet=quiet) for file in (fit, apply))
+    if method is not None:
+        conformal(method, level, **randomisation, **limits)  # a mistake is found before anything is read
+    held_out, new = (inputs.read_in_memory(file, columns, quiet=quiet) for file in (fit, apply))
+    predictor = conformal(method or default_method(held_out), level, **randomisation, **limits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrantWarning)  # the notes below the table say the same
         prediction = predictor.fit(held_out).predict(new)
@@ -82,9 +86,8 @@ def command(
     if shared:
         text = f"{shared} of the {new.n} rows of {new.name} were fitted on: their coverage is not a test"
         prediction = replace(prediction, notes=(*prediction.notes, Note("scored-on-fitted-rows", text)))
-    if strict:
-        refuse_warnings(prediction.notes)
     dumped = json.dumps(prediction.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
     if output:
         prediction.save(output)
-    write_json(dumped, json_path, dumped if form == "json" else str(prediction), quiet)
+    with strict_end(strict, prediction.notes):
+        write_json(dumped, json_path, dumped if form == "json" else str(prediction), quiet)

@@ -18,11 +18,10 @@ def command(
 
     Prints the kind and shape of the predictions, the labels, the columns, and the arrays that are ignored.
     """
-    from calibrant.cli.output import emit, refuse_warnings
+    from calibrant.cli.output import emit, strict_end
     from calibrant.predictions.describe import describe_with_notes
 
-    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks)
+    predictions = inputs.read_all(files, columns, strict=False, blocks=blocks)
     texts, notes = zip(*(describe_with_notes(item) for item in predictions), strict=True)
-    if strict:
-        refuse_warnings(note for item in notes for note in item)
-    emit("\n\n".join(texts))
+    with strict_end(strict, tuple(note for item in notes for note in item)):
+        emit("\n\n".join(texts))

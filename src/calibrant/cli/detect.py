@@ -48,20 +48,19 @@ def command(
     Computes AUROC, AUPR, FPR at 95% TPR and others, with confidence intervals, from in-distribution and
     out-of-distribution predictions of the same model.
     """
-    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings
+    from calibrant.cli.output import check_format, check_outputs, progress_bar, strict_end
     from calibrant.pipeline.ood import detect
     from calibrant.registry.lookup import with_role
 
     form = check_format(form)
     check_outputs(json=json_path, html=html_path)
     gates = gate_options.parse_gate_options(fail_on, require, by=())
-    known, *others = inputs.read_all([inside, *outside], columns, strict=strict, blocks=blocks, quiet=quiet)
+    known, *others = inputs.read_all([inside, *outside], columns, strict=False, blocks=blocks, quiet=quiet)
     specs = gate_options.add_gate_metrics(metrics, gates, with_role("default", "detection"))
     with progress_bar(quiet, inputs.count_rows([known, *others])) as progress:
         evaluation = detect(
             known, others, score, specs, units=units, level=level, resamples=resamples, seed=seed,
             threads=threads, progress=progress,
         )  # fmt: skip
-    if strict:
-        refuse_warnings(evaluation.warnings)
-    gate_options.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    with strict_end(strict, evaluation.warnings, evaluation):
+        gate_options.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)

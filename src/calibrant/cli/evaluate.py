@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from calibrant.cli import gate_options, inputs, options
 
 EXAMPLES = """\
@@ -53,7 +55,7 @@ def command(
     Computes about ten main metrics with confidence intervals and, for calibration errors, the range that a perfectly
     calibrated model would score on as many rows. `--metrics report` and `--metrics all` compute more.
     """
-    from calibrant.cli.output import check_format, check_outputs, progress_bar, refuse_warnings, write_outputs
+    from calibrant.cli.output import check_format, check_outputs, progress_bar, strict_end, write_outputs
     from calibrant.pipeline.evaluate import EvaluateOptions, inputs_of, run_evaluation
     from calibrant.predictions.files.stream import Stream
     from calibrant.results.error_hierarchy import SPECS
@@ -64,9 +66,9 @@ def command(
     gates = gate_options.parse_gate_options(fail_on, require, by=by or ()) if fail_on or require else []
     if compare_by is None:
         inputs.check_select(select)
-        predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, soft_labels=soft, quiet=quiet)
+        predictions = inputs.read_all(files, columns, strict=False, blocks=blocks, soft_labels=soft, quiet=quiet)
     else:
-        models = inputs.read_models_by(files, columns, compare_by, units=units, select=select, strict=strict)
+        models = inputs.read_models_by(files, columns, compare_by, units=units, select=select)
         predictions = list(models.values())
     units = inputs.default_units(units, predictions)
     if hashed:
@@ -88,9 +90,9 @@ def command(
             preview=None if progress is None else progress.show_values,
         )  # fmt: skip
         evaluation = run_evaluation(predictions, specs, settings)
-    if strict:
-        refuse_warnings(evaluation.warnings)
-    if gates:
-        gate_options.write_gated(evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
-    else:
-        write_outputs(evaluation, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    outputs: dict[str, Any] = {"form": form, "json_path": json_path, "html_path": html_path, "quiet": quiet}
+    with strict_end(strict, evaluation.warnings, evaluation):
+        if gates:
+            gate_options.write_gated(evaluation, gates, **outputs)
+        else:
+            write_outputs(evaluation, **outputs)

@@ -43,7 +43,7 @@ def command(
     look at it.
     """
     from calibrant import __version__
-    from calibrant.cli.output import check_outputs, refuse_warnings, write_json
+    from calibrant.cli.output import check_outputs, strict_end, write_json
     from calibrant.monitoring import Monitor
 
     check_outputs(json=json_path, state=state)
@@ -60,7 +60,7 @@ def command(
                 expected = f"{'the default' if saved is None else saved}, as in {show(Path(state).name)}"
                 hint = f"remove --{name}, or start over with another --state"
                 raise UsageError(f"--{name}", expected=expected, got=show(given), hint=hint)
-    predictions = inputs.read_all(files, columns, strict=strict, blocks=blocks, quiet=quiet)
+    predictions = inputs.read_all(files, columns, strict=False, blocks=blocks, quiet=quiet)
     for item in predictions:
         if item.sha256 in monitor.taken:
             expected = "a file that has not been added before"
@@ -69,8 +69,6 @@ def command(
         monitor.add(item)  # type: ignore[arg-type]
         monitor.taken += [item.sha256] if item.sha256 is not None else []
     notes = tuple(dict.fromkeys(note for item in predictions for note in item.notes()))
-    if strict:
-        refuse_warnings(notes)
     data: dict[str, Any] = {
         "schema": 2,
         "kind": "monitor",
@@ -85,4 +83,5 @@ def command(
     dumped = json.dumps(data, indent=1, allow_nan=False)
     if state is not None:
         monitor.save(state)
-    write_json(dumped, json_path, "\n".join([str(monitor), *(f"Note: {note.message}" for note in notes)]), quiet)
+    with strict_end(strict, notes):
+        write_json(dumped, json_path, "\n".join([str(monitor), *(f"Note: {note.message}" for note in notes)]), quiet)

@@ -101,7 +101,9 @@ Threads = Annotated[int | None, option("--threads", "Number of threads.  [defaul
 
 # ------------------------------------------------------------------------------------------------ input
 Soft = Annotated[bool, option("--soft", "Score against soft labels (label_probs).", panel=INPUT)]
-Strict = Annotated[bool, option("--strict", "Treat warnings as errors.", panel=INPUT)]
+Strict = Annotated[
+    bool, option("--strict", "Exit with 2 if there is any warning, after outputs are written.", panel=INPUT)
+]
 Blocks = Annotated[bool, option("--blocks", "Stream small files block by block too.", panel=INPUT)]
 Hash = Annotated[bool, option("--hash", "Record the SHA-256 of streamed files too; reads them twice.", panel=INPUT)]
 

@@ -233,12 +233,39 @@ def check_outputs(**paths: str | None) -> None:
             raise UsageError("output", expected="a different file for each result", got=got, hint="rename one of them")
 
 
-def refuse_warnings(notes: Iterable[Note]) -> None:
-    """Fail on the first warning, as --strict requires, before anything is written."""
-    notes = tuple(notes)
-    if notes:
-        hint = f"fix it, or remove --strict ({len(notes)} warning{'s' * (len(notes) > 1)} in all)"
-        raise UsageError("--strict", expected="no warnings", got=notes[0].message, hint=hint)
+@contextmanager
+def strict_end(strict: bool, notes: Iterable[Note], evaluation: Evaluation | None = None) -> Iterator[None]:
+    """With --strict, end with exit code 2 after the block has written everything, if there is a warning.
+
+    A warning is a note, or an interval of `evaluation` that may under-cover. It also replaces the exit code of a gate.
+    """
+    try:
+        yield
+    finally:
+        if strict:
+            found = [note.message for note in notes] + approximate_intervals(evaluation)
+            if found:
+                codes = list(dict.fromkeys(note.code for note in notes)) + ["approximate-interval"] * bool(
+                    approximate_intervals(evaluation)
+                )
+                count = f"{len(found)} warning{'s' * (len(found) > 1)}"
+                text = f"calibrant: --strict: {count} ({', '.join(codes)}): {plain(found[0], 300)}"
+                typer.echo(encodable(text, sys.stderr), err=True)
+                raise typer.Exit(2)
+
+
+def approximate_intervals(evaluation: Evaluation | None) -> list[str]:
+    """One line for each metric whose interval may cover less than its level."""
+    if evaluation is None:
+        return []
+    from calibrant.render.evaluation import is_approximate
+
+    return [
+        f"{result.input}: the interval of {spec} may under-cover"
+        for result in evaluation.results
+        for spec, estimate in result.metrics.items()
+        if is_approximate(estimate)
+    ]
 
 
 def write_json(dumped: str, json_path: str | None, text: str, quiet: bool) -> None:

@@ -22,7 +22,7 @@ Method = Annotated[
     str | None,
     option(
         "--method",
-        "Method, such as 'ets(loss=brier)', or auto; see --list.  [default: temperature]",
+        "Method, or auto; see --list.  [default: temperature; variance; levels]",
         "METHOD",
         completion.methods,
     ),
@@ -84,7 +84,7 @@ def command(
 
     Fits a map on held-out rows, applies it to other rows, and reports the gain in proper scores with paired intervals.
     """
-    from calibrant.cli.output import check_format, check_outputs, emit, progress_bar, refuse_warnings
+    from calibrant.cli.output import check_format, check_outputs, emit, progress_bar, strict_end
     from calibrant.errors import UsageError
     from calibrant.predictions.files.write import write
     from calibrant.recalibration.api import apply_fitted, recalibrate
@@ -113,8 +113,7 @@ def command(
     fit_rows: Any
     apply_rows: Any
     fit_rows, apply_rows = (
-        None if file is None else inputs.read_in_memory(file, columns, strict=strict, quiet=quiet)
-        for file in (fit, apply)
+        None if file is None else inputs.read_in_memory(file, columns, quiet=quiet) for file in (fit, apply)
     )
     settings: dict[str, Any] = {
         "metrics": gate_options.add_gate_metrics(metrics, gates, set(with_role("recalibration"))),
@@ -127,17 +126,18 @@ def command(
         else:
             choosing["folds"] = folds or 5
             done = recalibrate(
-                fit_rows, apply_rows, method or "temperature", **choosing, **settings, progress=progress
+                fit_rows, apply_rows, method, **choosing, **settings, progress=progress
             )  # fmt: skip
-    if strict:
-        refuse_warnings(done.evaluation.warnings)
     if output is not None:  # probabilities stay probabilities
         source = apply_rows or fit_rows
         as_probs = getattr(source, "kind", "") == "probs" and done.predictions.task == "classification"
         write(done.predictions.as_probs() if as_probs else done.predictions, output)
     if save is not None:
         done.recalibrator.save(save)
-    gate_options.write_gated(done.evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet)
+    with strict_end(strict, done.evaluation.warnings, done.evaluation):
+        gate_options.write_gated(
+            done.evaluation, gates, form=form, json_path=json_path, html_path=html_path, quiet=quiet
+        )  # fmt: skip
 
 
 def check_paths(outputs: dict[str, str | None], *inputs_read: str | None) -> None:

@@ -30,6 +30,13 @@ KINDS = {method.kind: method for method, _ in METHODS.values()}
 """The class of each method, by its name in files."""
 
 
+def default_method(predictions: Any) -> str:
+    """The method if none is named: lac for classes, cqr for quantiles, scaled for other regressions."""
+    if predictions.task != "regression":
+        return "lac"
+    return "cqr" if predictions.kind == "quantiles" else "scaled"
+
+
 def conformal(name: str, level: float = 0.9, **options: Any) -> Conformal:
     """Create an unfitted conformal method by its short name.
 

@@ -15,6 +15,7 @@ from calibrant.predictions import InMemory
 from calibrant.predictions.base import Note
 from calibrant.recalibration.base import Recalibrator
 from calibrant.recalibration.cross_fitting import CrossFit, cross_fit
+from calibrant.recalibration.lookup import default_method
 from calibrant.recalibration.paired_gain import improvement
 from calibrant.recalibration.selection import Choice, fit_method
 from calibrant.recalibration.serialization import to_json
@@ -55,7 +56,7 @@ class Recalibration:
 
 
 def recalibrate(
-    fit: InMemory, apply: InMemory | None = None, method: str | Recalibrator = "temperature", *,
+    fit: InMemory, apply: InMemory | None = None, method: str | Recalibrator | None = None, *,
     candidates: str | Iterable[str | Recalibrator] | None = None, score: str | None = None, folds: int = 5,
     metrics: str | Iterable[str] | None = None, sizes: bool | Iterable[int] = False, repeats: int | None = None,
     units: str | None = None, level: float = 0.95, resamples: int = 1000, relevant_error: float | None = None,
@@ -69,8 +70,9 @@ def recalibrate(
         Predictions with labels that the model was not trained on.
     apply : Classification, Judged or Regression, optional
         The rows to recalibrate. Without them the rows of `fit` are cross-fitted.
-    method : str or Recalibrator
-        A spec such as "temperature" or "ets(loss=brier)", a recalibrator, or "auto", which selects the best of
+    method : str or Recalibrator, optional
+        By default temperature scaling; "variance" for Gaussian regression, "levels" for samples and quantiles. A spec
+        such as "temperature" or "ets(loss=brier)", a recalibrator, or "auto", which selects the best of
         `candidates`; if rows are cross-fitted, in each fold separately.
     candidates : str or iterable, optional
         The methods to select from; by default a list for the task.
@@ -114,12 +116,13 @@ def recalibrate(
     True
     """
     candidates = candidates if candidates is None or isinstance(candidates, str) else list(candidates)
-    if method == "temperature":
+    chosen = default_method(fit) if method is None else method
+    if chosen == "temperature":
         compile_ahead(fit, RECALIBRATION, threads, progress)
 
     def fit_on(rows: InMemory) -> tuple[Recalibrator, Choice | None]:
         return fit_method(
-            rows, method, candidates=candidates, score=score, folds=folds, seed=seed, units=units, threads=threads,
+            rows, chosen, candidates=candidates, score=score, folds=folds, seed=seed, units=units, threads=threads,
             progress=progress,
         )  # fmt: skip
 

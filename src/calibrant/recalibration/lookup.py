@@ -34,6 +34,51 @@ METHODS: dict[str, tuple[str, str]] = {
 """The module and the class of each method, by its name."""
 
 
+ALIASES = {
+    "platt": "beta(form=am)",
+    "platt_scaling": "beta(form=am)",
+    "sigmoid": "beta(form=am)",
+    "logistic": "beta(form=am)",
+    "temperature_scaling": "temperature",
+    "temp": "temperature",
+    "ts": "temperature",
+    "ensemble_temperature_scaling": "ets",
+    "vector_scaling": "vector",
+    "matrix_scaling": "matrix",
+    "dirichlet_calibration": "dirichlet",
+    "beta_calibration": "beta",
+    "isotonic_regression": "isotonic",
+    "iso": "isotonic",
+    "histogram_binning": "histogram",
+    "hb": "histogram",
+    "spline_calibration": "spline",
+    "variance_scaling": "variance",
+    "std_scaling": "std",
+    "identity": "none",
+}
+"""Names of methods in papers and other libraries. Platt scaling, logit q = a·logit p + c, is beta calibration with
+equal slopes."""
+
+
+def default_method(predictions: Any) -> str:
+    """The method if none is named: temperature scaling; for Gaussian regression a variance map, else levels."""
+    if predictions.task != "regression":
+        return "temperature"
+    return "variance" if predictions.kind == "gaussian" else "levels"
+
+
+def _without_alias(spec: str) -> str:
+    """The spec with the name of its method here; options after an alias are kept."""
+    name, bracket, options = spec.strip().partition("(")
+    known = ALIASES.get(name.strip().lower().replace("-", "_").replace(" ", "_"))
+    if name.strip() in METHODS or known is None:
+        return spec
+    if bracket and options.strip(" )"):
+        own, has_own, preset = known.partition("(")
+        return f"{own}({preset.removesuffix(')')},{options}" if has_own else f"{own}({options}"
+    return known
+
+
 def method_class(name: str) -> type[Recalibrator]:
     """The class of a method; its module is imported now."""
     if name not in METHODS:
@@ -60,6 +105,7 @@ def recalibrator(spec: str) -> Recalibrator:
     >>> recalibrator("ets(loss=brier)")
     EnsembleTemperatureScaling(loss='brier')
     """
+    spec = _without_alias(spec)
     name = spec.partition("(")[0].strip()
     if "(" in spec and not spec.rstrip().endswith(")"):
         hint = "write for example ets(loss=brier)"

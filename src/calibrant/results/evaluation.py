@@ -296,7 +296,7 @@ class Evaluation(Stored):
         >>> import calibrant as cal
         >>> predictions = cal.Classification.from_probs([[0.8, 0.2], [0.3, 0.7]], [0, 1])
         >>> frame = cal.evaluate(predictions, "accuracy,brier").to_frame()
-        >>> frame[["input", "metric", "value"]].values.tolist()
+        >>> frame[["input", "metric", "value"]].round(6).values.tolist()
         [['predictions', 'accuracy', 1.0], ['predictions', 'brier', 0.13]]
         """
         return display.evaluation_frame(self, library)

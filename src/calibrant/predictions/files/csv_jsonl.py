@@ -141,7 +141,8 @@ def _is_named(scores: Any) -> bool:
 
 def _stack(path: Path, name: str, key: str, items: list[Any]) -> np.ndarray:
     """One array of all rows; members, second in the file, are moved first."""
-    if any(item is None for item in items) and all(item is None or _is_number(item) for item in items):
+    optional = key == "confidence" or key not in RESERVED
+    if optional and any(item is None for item in items) and all(item is None or _is_number(item) for item in items):
         items = [np.nan if item is None else item for item in items]
     try:
         array = np.array(items)

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +30,8 @@ ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 SUFFIXES = (".npz", ".safetensors", *ARROW, *TEXT)
 TABLE = ".json"
 """A table with the keys `columns` and `data`, as MLflow and W&B write; also the suffix of logs and results."""
+SIMILAR = 0.65
+"""The similarity of two stems from which one is suggested for the other."""
 EXISTING = "an existing file"
 FORMATS = ".npz, a folder of .npy, .parquet, .arrow, .safetensors, .csv or .jsonl"
 
@@ -170,13 +173,15 @@ def open_shard(path: Path, columns: ColumnOptions, rename: Mapping[str, str]) ->
 
 
 def similar_path_hint(path: Path) -> str:
-    """Suggest a file of a similar name."""
+    """Suggest a file whose name without its suffix is similar: two names that share '.npz' share nothing."""
     try:
         names = [other.name for other in path.parent.iterdir()]
     except OSError:
         return "check the path"
-    suggestion = did_you_mean(path.name, names) if names else ""
-    return f"check the path; {suggestion}" if suggestion.startswith("did you mean") else "check the path"
+    stem = path.stem.lower()
+    similarity = {name: SequenceMatcher(None, stem, Path(name).stem.lower()).ratio() for name in names}
+    best = max(similarity, key=lambda name: (similarity[name], name), default="")
+    return f"check the path; did you mean {show(best)}?" if similarity.get(best, 0.0) >= SIMILAR else "check the path"
 
 
 def _kind(path: Path, columns: ColumnOptions) -> str:

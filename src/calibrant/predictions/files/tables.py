@@ -262,7 +262,7 @@ def _matching(left: LazyArrays, pattern: str, where: str) -> dict[str, str]:
     """The columns that match a pattern, and the text at its `*`."""
     if pattern.count("*") != 1:
         expected = "a pattern with one '*', such as 'p_*', or columns separated by commas"
-        hint = did_you_mean(pattern, left) if left else "use --prob for the single column of a binary problem"
+        hint = "read a column of lists as FILE::KEY=NAME" if pattern in left else did_you_mean(pattern, left)
         raise UsageError(f"{where}: columns", expected=expected, got=show(pattern), hint=hint)
     head, tail = pattern.split("*")
     names = [name for name in left if name.startswith(head) and name.endswith(tail) and len(name) >= len(pattern) - 1]
