@@ -36,9 +36,9 @@ Seconds from start to exit of a new process on {threads} threads (`python -m ben
 first run after an installation, when kernels are compiled; *first values*: when they appear on a terminal in that run;
 *warm*: every later run. *Script*: the same answers by scikit-learn, netcal and a bootstrap loop, or for regression by
 `get_all_metrics` of uncertainty-toolbox, where there is such a script. NumPy sorts ten million floats in
-{yardstick:.2f} s on this machine. `import calibrant; calibrant.evaluate` takes {imports:.2f} s (Numba alone {numba:.2f} s,
-SciPy's special functions {scipy:.2f} s), and a process that imports Typer, NumPy, SciPy's special functions and Numba and
-calls one kernel of a single addition, compiled before, {floor:.2f} s: no command that computes anything can be faster.
+{yardstick:.2f} s on this machine. `import calibrant; calibrant.evaluate` takes {imports:.2f} s (Numba alone
+{numba:.2f} s, SciPy's special functions {scipy:.2f} s). A process that imports Typer, NumPy, SciPy's special functions
+and Numba and calls one kernel of a single addition, compiled before, takes {floor:.2f} s: no command is faster.
 
 | command | fresh | first values | warm | script | script / warm |
 | --- | ---: | ---: | ---: | ---: | ---: |
