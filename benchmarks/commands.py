@@ -1,6 +1,6 @@
 """Whole commands, with a fresh and a warm kernel cache, compared with a script that gives the same answers.
 
-    python -m benchmarks.commands [--quick] [--write docs/speed-commands.md]
+    python -m benchmarks.commands [--quick] [--write docs/speed.md]      the first part of the page, the rest stays
 
 Every time is that of a new process, from start to exit, best of three (fresh: once, with an empty folder for compiled
 kernels; Python's own bytecode is there in both, as pip leaves it). The script for classes reads the same file and
@@ -29,8 +29,10 @@ import calibrant
 CLASSES = {"A": (10_000, 10), "B": (10_000, 100), "C": (50_000, 1000)}
 FEW = "nll,brier,entropy,accuracy,ece"
 ROUNDS = 3
+KERNELS = "## Kernels\n"
+"""The heading of the next part."""
 HEAD = """\
-# Speed of whole commands
+## Whole commands
 
 Seconds from start to exit of a new process on {threads} threads (`python -m benchmarks.commands{quick}`). *Fresh*: the
 first run after an installation, when kernels are compiled; *first values*: when they appear on a terminal in that run;
@@ -213,26 +215,34 @@ def rows(folder: Path, quick: bool) -> list[str]:
     return lines
 
 
-def main() -> None:
-    """Time everything, and print or write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="without 50,000 rows of 1000 classes")
-    parser.add_argument("--write", type=Path)
-    settings = parser.parse_args()
+def section(quick: bool) -> str:
+    """The part of the page on whole commands."""
     compileall.compile_dir(str(Path(calibrant.__file__).parent), quiet=1)
     speed = yardstick()
-    print(f"sort of ten million floats: {speed:.2f} s", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        write_inputs(Path(folder), settings.quick)
-        quick = " --quick" if settings.quick else ""
+        write_inputs(Path(folder), quick)
         statements = {"numba": "import numba", "scipy": "import scipy.special"}
         statements["imports"] = "import calibrant; calibrant.evaluate"
         imports = {name: importing(statement) for name, statement in statements.items()}
         imports["floor"] = floor(Path(folder))
-        page = HEAD.format(threads=len(os.sched_getaffinity(0)), yardstick=speed, quick=quick, **imports)
-        page += "\n".join(rows(Path(folder), settings.quick)) + "\n"
+        head = HEAD.format(
+            threads=len(os.sched_getaffinity(0)), yardstick=speed, quick=" --quick" if quick else "", **imports
+        )
+        print(head, end="", flush=True)
+        return head + "\n".join(rows(Path(folder), quick)) + "\n"
+
+
+def main() -> None:
+    """Time everything, and print or write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="without 50,000 rows of 1000 classes")
+    parser.add_argument("--write", type=Path, help="replace this part of a page that benchmarks.run wrote")
+    settings = parser.parse_args()
+    text = section(settings.quick)
     if settings.write:
-        settings.write.write_text(page, encoding="utf-8")
+        before, _, rest = settings.write.read_text(encoding="utf-8").partition("## Whole commands\n")
+        _, sign, kernels = rest.partition(KERNELS)
+        settings.write.write_text(f"{before}{text}\n{sign}{kernels}", encoding="utf-8")
 
 
 if __name__ == "__main__":

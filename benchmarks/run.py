@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
-import subprocess
-import sys
-import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +16,7 @@ import calibrant as cal
 from benchmarks import (
     calibration,
     checks,
+    commands,
     comparison,
     exact_checks,
     pairwise,
@@ -172,44 +168,12 @@ def table(threads: int, quick: bool) -> list[str]:
     return lines
 
 
-def program_start() -> list[str]:
-    """Seconds of CPU for --help, and wall seconds of `evaluate` without and with compiled kernels."""
-    program = [sys.executable, "-c", "from calibrant.cli.main import run; run()"]
-    from calibrant.demo import demo_path
-
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "XDG_CACHE_HOME": folder}
-        helps = sorted(_cpu([*program, "--help"], environment) for _ in range(5))
-        evaluate = [*program, "evaluate", str(demo_path("test")), "--quiet"]
-        first = _wall(evaluate, environment)
-        later = sorted(_wall(evaluate, environment) for _ in range(3))
-    return [
-        "### Starting the program",
-        "",
-        "| what | seconds | goal |",
-        "| --- | --- | --- |",
-        f"| `calibrant --help`, CPU | {helps[2]:.3f} | 0.25 |",
-        f"| first `calibrant evaluate`, compiling | {first:.1f} | 20 |",
-        f"| later `calibrant evaluate` | {later[1]:.2f} | 2 |",
-    ]
-
-
-def _cpu(command: list[str], environment: dict[str, str]) -> float:
-    before = os.times()
-    subprocess.run(command, env=environment, check=True, capture_output=True)
-    after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
-
-
-def _wall(command: list[str], environment: dict[str, str]) -> float:
-    begin = time.perf_counter()
-    subprocess.run(command, env=environment, check=True, capture_output=True)
-    return time.perf_counter() - begin
-
-
 INTRODUCTION = """# Speed
 
-Written by `make bench`. Everyone takes turns in one process, so that ratios can be trusted where milliseconds cannot;
+Written by `make bench`: what a user waits for, whole commands, and then the work inside them.
+"""
+KERNEL_INTRODUCTION = f"""{commands.KERNELS}
+Everyone takes turns in one process, so that ratios can be trusted where milliseconds cannot;
 medians; memory is the most that was taken beyond the input. Sizes: A = 10 000 rows x 10 classes, B = 10 000 x 100,
 C = 50 000 x 1000, float32 logits; libraries that want probabilities get them from torch's softmax, within their time.
 "Ahead by" is the time of the fastest of those the goal speaks of, divided by ours. `calibrant` is `cal.measure`: values
@@ -224,14 +188,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     parser.add_argument("--write", type=Path, help="also write the page to this file")
     arguments = parser.parse_args()
-    parts = []
+    parts = [INTRODUCTION.rstrip(), commands.section(arguments.quick).rstrip(), KERNEL_INTRODUCTION.rstrip()]
     for threads in (1, 2):
         parts.append("\n".join(table(threads, arguments.quick)))
         print(flush=True)
-    parts.append("\n".join(program_start()))
-    print(parts[-1])
     if arguments.write:
-        arguments.write.write_text("\n\n".join([INTRODUCTION.rstrip(), *parts]) + "\n", encoding="utf-8")
+        arguments.write.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
