@@ -21,6 +21,7 @@ from typing import Any
 
 import numba
 from numba import njit
+from numba.core.caching import _CacheLocator
 
 from calibrant.errors import UsageError, parse_count, show
 from calibrant.private import private_folder
@@ -102,12 +103,23 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             return njit(nogil=True, error_model="numpy", **options)(function)
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = folder  # read once, when the function is decorated
+        ensure, _CacheLocator.ensure_cache_path = _CacheLocator.ensure_cache_path, _ensure_once
         try:
             return njit(nogil=True, error_model="numpy", cache=True, **options)(function)
         finally:
-            numba.config.CACHE_DIR = before
+            numba.config.CACHE_DIR, _CacheLocator.ensure_cache_path = before, ensure
 
     return compile_lazily
+
+
+def _ensure_once(locator: _CacheLocator) -> None:
+    """Make a folder of compiled kernels; Numba would also write a file to try it, for each of two hundred kernels."""
+    _make_folder(locator.get_cache_path())
+
+
+@cache
+def _make_folder(path: str) -> None:
+    Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def available_threads() -> int:
