@@ -6,6 +6,7 @@
 
 The commands cover every verb and every kind of prediction, groups, shift, members, streams and shards. Version numbers,
 warnings and prose (reasons, titles, sentences) are removed first: the numbers are the contract, the words are not.
+A command that fails is reported, the others still run, and the exit code is 1.
 Golden files are not stored in the repository: write them before a change and after it, list what differs and say why.
 """
 
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,7 +27,7 @@ PROSE = frozenset(
      "reference", "verdict", "means", "words", "why", "reason", "said", "answer", "headline", "pitfalls",
      "zero_means", "zero_does_not_mean"}
 )  # fmt: skip
-"""Keys that are dropped wherever they occur; `skipped` keeps its keys and loses its values."""
+"""Keys that are dropped unless they hold a number; `skipped` keeps its keys and loses its values."""
 DEMO = Path(__file__).resolve().parents[1] / "src" / "calibrant" / "demo_data"
 
 COMMANDS: dict[str, str] = {
@@ -158,32 +158,40 @@ def normalise(value: Any, key: str = "") -> Any:
     if isinstance(value, dict):
         if key in ("skipped", "curves_skipped"):
             return sorted(value)
-        return {name: normalise(item, name) for name, item in value.items() if name not in PROSE}
+        return {
+            name: normalise(item, name)
+            for name, item in value.items()
+            if name not in PROSE or (isinstance(item, int | float) and name not in ("schema", "version"))
+        }
     return [normalise(item) for item in value] if isinstance(value, list) else value
 
 
-def write(out: Path, names: list[str]) -> None:
-    """Run the commands and write their results."""
+def write(out: Path, names: list[str]) -> int:
+    """Run the commands and write their results; 1 where a command fails."""
     if unknown := set(names) - set(COMMANDS):
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; one of {', '.join(COMMANDS)}")
     out.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp())
-    write_inputs(work)
-    for name, line in COMMANDS.items():
-        if names and name not in names:
-            continue
-        raw = out / f"{name}.raw.json"
-        words = [word.format(demo=DEMO, out=out.resolve()) for word in line.split()]
-        command = [sys.executable, "-m", "calibrant", *words, "--json", str(raw.resolve()), "--quiet"]
-        done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
-        if done.returncode not in (0, 1) or not raw.exists():
-            sys.exit(f"{name}: exit code {done.returncode}: {done.stderr.strip()}")
-        text = json.dumps(normalise(json.loads(raw.read_text())), indent=1, sort_keys=True)
-        (out / f"{name}.json").write_text(text + "\n")
-        print(name, len(text))
-    for raw in out.glob("*.raw.json"):
-        raw.unlink()
-    shutil.rmtree(work)
+    failed = []
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        write_inputs(work)
+        for name, line in COMMANDS.items():
+            if names and name not in names:
+                continue
+            raw = work / f"{name}.raw.json"
+            words = [word.format(demo=DEMO, out=work) for word in line.split()]
+            command = [sys.executable, "-m", "calibrant", *words, "--json", str(raw), "--quiet"]
+            done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
+            if done.returncode not in (0, 1) or not raw.exists():
+                failed.append(name)
+                print(f"{name}: exit code {done.returncode}: {done.stderr.strip()}", file=sys.stderr)
+                continue
+            text = json.dumps(normalise(json.loads(raw.read_text())), indent=1, sort_keys=True)
+            (out / f"{name}.json").write_text(text + "\n")
+            print(name, len(text))
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def differences(first: Any, second: Any, path: str = "") -> list[str]:
@@ -213,7 +221,7 @@ def compare(first: Path, second: Path, subset: bool = False) -> int:
         one, other = (normalise(json.loads((folder / name).read_text())) for folder in (first, second))
         if one != other:
             bad += 1
-            for line in differences(one, other)[:40]:
+            for line in differences(one, other):
                 print(f"{name}{line}")
     print(f"{len(names) - bad} of {len(names)} files identical")
     return 1 if bad else 0
@@ -222,7 +230,7 @@ def compare(first: Path, second: Path, subset: bool = False) -> int:
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["write", folder, *names]:
-            write(Path(folder), names)
+            sys.exit(write(Path(folder), names))
         case ["compare", one, other]:
             sys.exit(compare(Path(one), Path(other)))
         case ["compare", one, other, "--subset"]:

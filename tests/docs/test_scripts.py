@@ -1,6 +1,7 @@
 """Scripts, benchmarks and simulations import: renaming a function of the package must not break them."""
 
 import importlib
+import json
 import math
 import sys
 
@@ -58,3 +59,24 @@ def test_simulations_of_null_bands_leave_out_intervals_and_keep_bands():
             assert math.isnan(bands[name].high)
             assert (bands[name].null_low, bands[name].null_high) == (whole[name].null_low, whole[name].null_high)
             assert bands[name].p_value == whole[name].p_value
+
+
+def test_golden_files_continue_after_a_command_that_fails(tmp_path, monkeypatch, capsys) -> None:
+    golden = importlib.import_module("scripts.golden")
+    commands = {"bad": "evaluate nothing.npz", "evaluate": "evaluate small.npz -m nll --resamples 20"}
+    monkeypatch.setattr(golden, "COMMANDS", commands | {"monitor": golden.COMMANDS["monitor"]})
+    assert golden.write(tmp_path / "a", []) == 1
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["evaluate.json", "monitor.json"]
+    assert "bad: exit code 2" in capsys.readouterr().err
+
+
+def test_golden_files_list_every_changed_number(tmp_path, capsys) -> None:
+    golden = importlib.import_module("scripts.golden")
+    for name, shift in (("one", 0), ("two", 1)):
+        rows = [{"label": k + shift, "p": 0.5, "title": name} for k in range(60)]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.json").write_text(json.dumps({"version": shift, "warnings": [name], "worst_rows": rows}))
+    assert golden.compare(tmp_path / "one", tmp_path / "two") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 61
+    assert lines[0] == "a.json/worst_rows/0/label: 0 -> 1"
