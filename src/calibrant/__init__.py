@@ -11,8 +11,8 @@ from calibrant.lazy import lazy_names
 from calibrant.version import __version__ as __version__
 
 MODULES = (
-    "checks", "comparison", "conformal", "data", "gates", "methods", "monitoring", "networks", "plot",
-    "predictions", "recalibration", "shift", "sklearn", "torch",
+    "bench", "checks", "comparison", "conformal", "data", "gates", "methods", "monitoring", "networks", "plot",
+    "predictions", "recalibration", "results", "shift", "sklearn", "torch",
 )  # fmt: skip
 """Public modules, which `dir(calibrant)` lists in addition to the names of `__all__`."""
 

@@ -1,6 +1,8 @@
+from calibrant import bench as bench
 from calibrant import checks as checks
 from calibrant import comparison as comparison
 from calibrant import conformal as conformal
+from calibrant import data as data
 from calibrant import gates as gates
 from calibrant import methods as methods
 from calibrant import monitoring as monitoring
@@ -8,6 +10,7 @@ from calibrant import networks as networks
 from calibrant import plot as plot
 from calibrant import predictions as predictions
 from calibrant import recalibration as recalibration
+from calibrant import results as results
 from calibrant import sklearn as sklearn
 from calibrant import torch as torch
 from calibrant.checks.api import check as check

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from pathlib import Path
-from typing import Any
 
 
 def lazy_names(
     package: str, file: str, modules: Iterable[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package, from the stub of its `__init__.py`.
 
     Type checkers and editors read the stub (`__init__.pyi`). Each of its lines `from MODULE import NAME as NAME` makes
     NAME a public name of the package; `modules` are public submodules, which `dir` lists and `__all__` does not.
     """
-    lines = Path(file).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
-    words = [line.split() for line in lines if line.startswith("from calibrant.")]
+    stub = file.rpartition(".")[0] + ".pyi"
+    with open(stub, encoding="utf-8") as stream:  # noqa: PTH123 (pathlib takes longer to import than all the rest)
+        words = [line.split() for line in stream if line.startswith("from calibrant.")]
     homes = {name: module for _, module, _, name, *_ in words if name != "__version__"}
     submodules = tuple(modules)
 
-    def load(name: str) -> Any:
+    def load(name: str) -> object:
         if name in homes:
             return getattr(import_module(homes[name]), name)
         if name in submodules:

@@ -12,8 +12,8 @@ import calibrant as cal
 NAMES = """Classification Regression Judged Detection read write scan evaluate measure score_rows evaluate_shift
 sample_size_curves error_hierarchy check compare recalibrate detect report Accumulator Evaluation Estimate metrics
 CalibrantError CalibrantWarning"""
-MODULES = """checks comparison conformal data gates methods monitoring networks plot predictions recalibration shift
-sklearn torch"""
+MODULES = """bench checks comparison conformal data gates methods monitoring networks plot predictions recalibration
+results shift sklearn torch"""
 MAX_NAMES = 24
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant.errors import ShapeError, UsageError, ValuesError, check_range, did_you_mean, plain, show
 from calibrant.predictions.arrays import RESERVED, as_column, as_weights, power_of_two_unit
+from calibrant.records import Record
 
 UNITS = frozenset({
     "author", "call", "chat", "child", "client", "clip", "conversation", "customer", "dialog", "dialogue", "doc",
@@ -33,7 +34,7 @@ IDS = "ids"
 
 
 @dataclass(frozen=True)
-class Note:
+class Note(Record):
     """A remark on the predictions, listed under `warnings` of an evaluation."""
 
     code: str
@@ -42,7 +43,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class RowInfo:
+class RowInfo(Record):
     """Everything known about the rows apart from predictions and labels."""
 
     n: int

@@ -31,6 +31,7 @@ from calibrant.predictions.row_fingerprints import row_fingerprints
 from calibrant.recalibration.file_fields import PARSERS
 from calibrant.recalibration.fit_report import FitReport
 from calibrant.recalibration.leakage import fitted_rows_meta
+from calibrant.records import Record, abbreviate
 from calibrant.registry.metric import Option, Value
 
 MEMBERS = ("average", "each")
@@ -47,7 +48,7 @@ def option(
 
 # ---------------------------------------------------------------------------------------------- maps
 @dataclass(frozen=True)
-class Map:
+class Map(Record):
     """The parameters of a fitted map. Each field is a number, a string or an array, and is saved under its name."""
 
     @property
@@ -87,7 +88,7 @@ class Map:
 
 
 @dataclass(frozen=True)
-class FitState:
+class FitState(Record):
     """What `fit` leaves behind: one map and report for the average, or one for each member, and what they apply to.
 
     Members that are fitted jointly share one report.
@@ -159,7 +160,7 @@ class Recalibrator:
             return text
         maps = self.parameters()
         values = maps[0] if len(maps) == 1 else {key: [each[key] for each in maps] for key in maps[0]}
-        items = [f"{key}={_abbreviate(value)}" for key, value in values.items()]
+        items = [f"{key}={abbreviate(value)}" for key, value in values.items()]
         return f"{text}: {', '.join([*items, f'fitted on {self.report.n} rows'])}"
 
     # ------------------------------------------------------------------------------------- facts
@@ -448,17 +449,3 @@ def meta_with_step(predictions: Predictions, step: dict[str, Any], fitted_on: st
         "fitted_on": fitted_on,
         "steps": steps,
     }
-
-
-def _abbreviate(value: Any) -> str:
-    """A parameter, or a list of one for each member, for `repr`: of long vectors the ends, of matrices the shape."""
-    if isinstance(value, list):
-        return _abbreviate(np.array(value)) if np.ndim(value[0]) == 0 else f"{len(value)} arrays"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if not isinstance(value, np.ndarray):
-        return repr(value)
-    if value.ndim != 1:
-        return f"array of shape {value.shape}"
-    items = [_abbreviate(each) for each in value.tolist()]
-    return f"[{', '.join(items if len(items) <= 4 else [*items[:2], '…', items[-1]])}]"

@@ -8,6 +8,7 @@ from typing import Any
 
 from calibrant.predictions.base import Note
 from calibrant.recalibration.file_fields import PARSERS, parse_strings
+from calibrant.records import Record
 
 MIN_CHANGE = 1e-12
 """A loss that changes by less than this share of itself counts as unchanged."""
@@ -16,7 +17,7 @@ Messages = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class FitReport:
+class FitReport(Record):
     """The loss on the fitted rows before and after the fit, and how its minimum was found.
 
     `messages` are further warnings of the method as (code, message) pairs.

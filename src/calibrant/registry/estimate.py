@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from calibrant.intervals import NONE, Interval
+from calibrant.records import Record
 
 T = TypeVar("T")
 NOT_FINITE = {"infinite": math.inf, "-infinite": -math.inf, "undefined": math.nan}
@@ -26,7 +27,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Record):
     """A value with its interval (NaN where there is none) and the values a calibrated model would give."""
 
     value: float

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import UsageError, did_you_mean, show
+from calibrant.records import Record
 
 if TYPE_CHECKING:
     from calibrant.predictions import Evaluable
@@ -63,7 +64,7 @@ NEEDS_CONFIDENCE = Skipped("needs_confidence", "it needs a confidence")
 
 
 @dataclass(frozen=True)
-class Option:
+class Option(Record):
     """One option of a metric. Its type is that of the default; `choices`, `at_least` and `at_most` bound it."""
 
     name: str
@@ -102,8 +103,10 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Metric:
+class Metric(Record):
     """A metric: its facts, and how it is computed."""
+
+    REPR_FIELDS = ("name", "title", "direction", "family")
 
     name: str
     title: str
@@ -248,7 +251,7 @@ OF_KIND = frozenset({"members", "logits", "mean", "density", "distribution", "bi
 
 
 @dataclass(frozen=True)
-class Spec:
+class Spec(Record):
     """A metric with its options, as written: `ece(bins=10)`."""
 
     metric: Metric
@@ -256,6 +259,9 @@ class Spec:
 
     def __getitem__(self, name: str) -> Value:
         return self.options[name]
+
+    def __repr__(self) -> str:
+        return f"Spec({self.text!r})"
 
     @cached_property
     def text(self) -> str:

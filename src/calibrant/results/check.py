@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from calibrant.records import Record
 from calibrant.registry.estimate import numbers_from_json, numbers_to_json
 
 RANGE, INTERVAL = "range", "interval"
@@ -34,8 +35,10 @@ AS_EXPECTED, LOWER, HIGHER, UNKNOWN = "as expected", "lower", "higher", "undefin
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Record):
     """A statistic on the observed labels and its distribution on replicated labels; NaN where undefined."""
+
+    REPR_FIELDS = ("observed", "n", "two_sided", "mean", "sd", "q025", "q975", "p_adjusted", "q_value")
 
     observed: float
     n: int

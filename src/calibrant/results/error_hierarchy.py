@@ -15,13 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from calibrant.records import Record
 from calibrant.registry.estimate import Estimate
 
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Rung:
+class Rung(Record):
     """One error of the ladder, and what its being zero says."""
 
     spec: str
@@ -32,7 +33,7 @@ class Rung:
 
 
 @dataclass(frozen=True)
-class Link:
+class Link(Record):
     """Two rungs, upper and lower, and what is known between them."""
 
     upper: str
@@ -84,7 +85,7 @@ SPECS = tuple(rung.spec for rung in RUNGS)
 
 
 @dataclass(frozen=True)
-class Standing:
+class Standing(Record):
     """A link between two estimates."""
 
     link: Link
@@ -103,7 +104,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class ErrorHierarchy:
+class ErrorHierarchy(Record):
     """The rungs that these predictions have, from the top, and the links between them."""
 
     estimates: Mapping[str, Estimate]

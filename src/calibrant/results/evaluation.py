@@ -69,6 +69,7 @@ class Result(Stored):
 
     JSON_OPTIONAL = ("groups", "curves", "curves_skipped", "ladder", "checks", "independent", "verdict", "worst_rows")
     JSON_NAMES = Group.JSON_NAMES
+    REPR_FIELDS = ("input", "metrics", "groups", "checks")
 
     input: str
     metrics: Mapping[str, Estimate]
@@ -201,8 +202,8 @@ class Evaluation(Stored):
     """One of `KINDS`: evaluation, check, comparison, recalibration or detection."""
 
     @property
-    def verdict(self) -> Any:
-        """The verdict on calibration: of the only input, else by the name of the input.
+    def verdict(self) -> Verdict | dict[str, Verdict | None] | None:
+        """The verdict on calibration: of the only input, else by the name of the input; None where none was stored.
 
         Examples
         --------

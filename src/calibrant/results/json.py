@@ -16,13 +16,14 @@ from types import UnionType
 from typing import Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from calibrant.errors import FileError, plain
+from calibrant.records import Record
 from calibrant.registry.estimate import NOT_FINITE, status_of
 
 T = TypeVar("T")
 type_hints = cache(get_type_hints)
 
 
-class Stored:
+class Stored(Record):
     """A dataclass whose JSON has its fields by name."""
 
     JSON_OPTIONAL: ClassVar[tuple[str, ...]] = ()

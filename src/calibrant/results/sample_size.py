@@ -26,6 +26,8 @@ NUMBERS = ("mean", "sd", "error", *LEVELS)
 class SampleSizeCurve(Stored):
     """One metric over the subsets of each size in which it is defined."""
 
+    REPR_FIELDS = ("mean", "sd")
+
     mean: tuple[float, ...]
     sd: tuple[float, ...]
     """Between subsets; near the full size these share most rows, so that it falls to 0 for every metric."""
@@ -85,6 +87,7 @@ class SampleSizeCurves(Stored):
     """Every metric against the size of the test set; with `after`, also after recalibration, and the improvement."""
 
     JSON_OPTIONAL = ("specs_after", "improvement")
+    REPR_FIELDS = ("input", "sizes", "repeats", "specs", "after")
 
     input: str
     sizes: tuple[int, ...]

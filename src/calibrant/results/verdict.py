@@ -94,6 +94,7 @@ class Verdict(Stored):
     """Is the model calibrated? From the tests of one family alone, whatever metrics were requested."""
 
     JSON_OPTIONAL = ("classes", "rows_needed", "positive")
+    REPR_FIELDS = ("status", "direction", "headline")
 
     status: str
     """One of `STATUSES`."""

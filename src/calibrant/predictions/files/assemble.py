@@ -21,6 +21,7 @@ from calibrant.predictions.arrays import CONSTANTS, RESERVED, SCORE_KEYS, row_ax
 from calibrant.predictions.base import Note
 from calibrant.predictions.files.binary import LazyArrays
 from calibrant.predictions.files.sources import ARROW, TEXT
+from calibrant.records import Record
 
 COMPANIONS = {
     "classification": ("labels", "label_probs", "classes", "member_names"),
@@ -57,8 +58,10 @@ MAX_SUGGESTED = 40
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Record):
     """The content of one shard: kind, prediction arrays, rows, accompanying arrays, columns and ignored arrays."""
+
+    REPR_FIELDS = ("family", "main", "n")
 
     path: Path
     family: str
