@@ -37,7 +37,7 @@ def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluati
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        got = plain(error.strerror or "")
+        got = f"an error ({plain(error.strerror or type(error).__name__)})"
         raise WriteError(
             str(out), expected="a folder to write to", got=got, hint="choose another with --out"
         ) from error

@@ -213,21 +213,25 @@ def check_range(
         below = value <= high if inclusive in ("both", "right") else value < high
         if above and below and (not integer or value == int(value)):
             return int(value) if integer else float(value)
+    expected = range_text(low, high, integer=integer, inclusive=inclusive)
+    raise UsageError(name, expected=expected, got=plain(str(value), 60) if number else show(value), hint=hint)
+
+
+def range_text(low: float, high: float, *, integer: bool = False, inclusive: Inclusive = "both") -> str:
+    """A range in words, such as "an integer from 20 to 1000"."""
     noun, at_least, at_most = "an integer" if integer else "a number", _bound(low), _bound(high)
     if math.isinf(low) and math.isinf(high):
-        expected = noun
-    elif math.isinf(high):
-        expected = f"{noun} of at least {at_least}" if inclusive in ("both", "left") else f"{noun} above {at_least}"
-    elif math.isinf(low):
-        expected = f"{noun} of at most {at_most}" if inclusive in ("both", "right") else f"{noun} below {at_most}"
-    else:
-        expected = {
-            "both": f"{noun} from {at_least} to {at_most}",
-            "neither": f"{noun} between {at_least} and {at_most}",
-            "left": f"{noun} of at least {at_least} and below {at_most}",
-            "right": f"{noun} above {at_least} and at most {at_most}",
-        }[inclusive]
-    raise UsageError(name, expected=expected, got=plain(str(value), 60) if number else show(value), hint=hint)
+        return noun
+    if math.isinf(high):
+        return f"{noun} of at least {at_least}" if inclusive in ("both", "left") else f"{noun} above {at_least}"
+    if math.isinf(low):
+        return f"{noun} of at most {at_most}" if inclusive in ("both", "right") else f"{noun} below {at_most}"
+    return {
+        "both": f"{noun} from {at_least} to {at_most}",
+        "neither": f"{noun} between {at_least} and {at_most}",
+        "left": f"{noun} of at least {at_least} and below {at_most}",
+        "right": f"{noun} above {at_least} and at most {at_most}",
+    }[inclusive]
 
 
 def _bound(value: float) -> str:

@@ -114,9 +114,9 @@ class Monitor:
         spec = Spec.make(LOG_E_VALUE, of=of)
         reason = LOG_E_VALUE.unsupported_reason(spec, example)
         if reason:
-            name, expected = f"{predictions.name}: monitor", "predictions with an e-value"
+            name, expected = f"{predictions.name}: monitor", "labelled classification or judged predictions"
             hint = f"see `calibrant metrics {LOG_E_VALUE.name}` for what it needs"
-            raise NotApplicable(name, expected=expected, got=f"predictions that do not fit: {reason.text}", hint=hint)
+            raise NotApplicable(name, expected=expected, got=f"{example.task} predictions ({reason.text})", hint=hint)
         after = copy.deepcopy(self)
         after.of = of
         if isinstance(example, Classification):

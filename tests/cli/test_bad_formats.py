@@ -764,7 +764,7 @@ def test_a_result_is_not_written_over_predictions(suffix, option, tmp_path, run_
     first, second = (cal.write(NUMBERS, tmp_path / f"{name}{suffix}") for name in ("a", "b"))
     ran = run_here("evaluate", option, first, second)
     assert one_line_or_results(ran) == 2
-    assert f"a{suffix}', a name for predictions" in ran.err
+    assert f"a{suffix}' ({suffix} is for predictions)" in ran.err
     assert cal.read(first).n == N
 
 

@@ -171,7 +171,7 @@ USAGE = {
     "interval-in-percent": (npz(GAUSSIAN, "-m", "interval_score(level=95)"), "got '95'"),
     "point-that-is-none": (npz(GAUSSIAN, "-m", "mae(point=mode)"), "median or mean"),
     "root-perhaps": (npz(GAUSSIAN, "-m", "mse(root=yes)"), "true or false"),
-    "half-a-level": (npz(GAUSSIAN, "-m", "pinball(levels=1.5)"), "whole number"),
+    "half-a-level": (npz(GAUSSIAN, "-m", "pinball(levels=1.5)"), "integer"),
     "misspelt-metric": (npz(GAUSSIAN, "-m", "crsp"), "did you mean 'crps'?"),
     "slices-by-a-column-that-is-not-there": (npz(GAUSSIAN, "--by", "labels"), "'labels'"),
     "column-options-on-an-archive": (npz(GAUSSIAN, "--mean", "mu"), "FILE::key=name"),

@@ -103,7 +103,7 @@ def test_one_member_is_said_and_goes_on(files, run_here):
     (("members.npz", "--by", "region"), "got 'region'"),
     (("members.npz", "--fit", "members.npz"), "temperatures together with fit"),
     (("members.npz", "--temperatures", "2"), "a number between 0 and 1"),
-    (("members.npz", "--json", "out.npz"), "a name for predictions"),
+    (("members.npz", "--json", "out.npz"), "is for predictions"),
     (("nothing.npz",), "nothing.npz"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(files, run_here, monkeypatch, args, said):

@@ -72,7 +72,7 @@ def test_the_script_of_a_shell_names_the_program(shell, run_here, monkeypatch):
 
 def test_names_are_those_that_there_are():
     assert tuple(metrics()) == completion.metric_names()
-    assert tuple(METHODS) == completion.METHODS
+    assert tuple(METHODS) == completion.method_names()
     assert tuple(CONFORMAL) == completion.CONFORMAL
     assert tuple(ROW_SCORES) == completion.UNCERTAINTIES
     assert tuple(OWN) == completion.LABEL_STATISTICS

@@ -91,7 +91,7 @@ def test_few_rows_are_told_below_the_table(files, run_here):
     (("--method", "lac", "--format", "csv"), "'table' or 'json'"),
     (("--method", "lac", "-o", "out.csv"), "ending in .npz"),
     (("--method", "lac", "-o", "test.npz"), ", an input; "),
-    (("--method", "lac", "--json", "test.npz"), "a name for predictions"),
+    (("--method", "lac", "--json", "test.npz"), "is for predictions"),
     (("--method", "lac", "--fit", "nothing.npz"), "nothing.npz"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(files, run_here, monkeypatch, args, said):

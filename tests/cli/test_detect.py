@@ -98,7 +98,7 @@ def test_shift_on_the_command_line(tmp_path, run_here, expect_refusal):
     expect_refusal(
         run_here,
         ("evaluate", tmp_path / "p.npz", "--over", "median"),
-        ["expected shift with it", "add shift=True (--shift)"],
+        ["expected --shift too", "add --shift"],
     )
     cal.write(cal.Classification.from_logits(rng.normal(size=(9, 3)), rng.integers(0, 3, 9)), tmp_path / "q.npz")
     expect_refusal(run_here, ("evaluate", tmp_path / "q.npz", "--shift"), ["'severity'", "meta of every input"])

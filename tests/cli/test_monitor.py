@@ -108,7 +108,7 @@ def test_bad_input_is_one_line_and_keeps_the_state(nights, run_here, expect_refu
     for args, says in [
         (("--of", "cat"), "cat"),
         (("--alpha", "2"), "between 0 and 1"),
-        (("--state", nights / "x.npz"), "a name for predictions"),
+        (("--state", nights / "x.npz"), "is for predictions"),
         (("--state", "-"), "a file name"),
         (("--state", nights / "s.json", "--json", nights / "s.json"), "a different file for each result"),
         (("--state", nights), "it cannot be read"),

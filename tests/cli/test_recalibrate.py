@@ -85,7 +85,7 @@ def test_methods_are_listed(run_here):
         (["--fit", "val.npz", "-o", "val.npz"], "a file of its own"),
         (["--fit", "val.npz", "--save", "m.pickle"], ".json or .npz"),
         (["--fit", "val.npz", "--save", "o.npz", "-o", "o.npz"], "a file of its own"),
-        (["--fit", "val.npz", "--json", "val.npz"], "a name for predictions"),
+        (["--fit", "val.npz", "--json", "val.npz"], "is for predictions"),
         (["--fit", "val.npz", "--save", "m.json", "--json", "m.json"], "a file of its own"),
         (["--fit", "val.npz", "-o", "../{here}/val.npz"], "a file of its own"),
         (["--fit", "val.npz", "-o", "o.npz", "--html", "nowhere/a.html"], "an existing folder"),

@@ -100,7 +100,7 @@ def test_bad_input_is_one_line(files, run_here, tmp_path):
     refused(run_here("report", tmp_path / "empty", "-o", page), "got a folder without any")
     refused(run_here("report", tmp_path / "other.json", "-o", page), "an evaluation written by calibrant")
     refused(run_here("report", tmp_path / "broken.json", "-o", page), "broken.json")
-    refused(run_here("report", files / "stored", "-o", tmp_path / "out.npz"), "a name for predictions")
+    refused(run_here("report", files / "stored", "-o", tmp_path / "out.npz"), "is for predictions")
     refused(run_here("report", files / "good.npz", "-o", tmp_path / "no" / "a.html"), "an existing folder", "mkdir -p")
     refused(run_here("report", files / "stored", "-o", page, "--figures", tmp_path / "f", "--forms", "gif"), "svg")
     assert not page.exists()

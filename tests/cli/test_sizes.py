@@ -58,14 +58,14 @@ def test_other_forms(files, run_here, form):
 @pytest.mark.parametrize(
     ("names", "options", "says"),
     [
-        (["before"], ["--at", "301"], ["whole numbers from 2 to 300", "301"]),
-        (["before"], ["--at", "1"], ["whole numbers from 2 to 300"]),
+        (["before"], ["--at", "301"], ["integers from 2 to 300", "301"]),
+        (["before"], ["--at", "1"], ["integers from 2 to 300"]),
         (["before"], ["--at", "1e2"], ["--at", "integers separated by commas"]),
         (["before"], ["--at", ""], ["--at", "integers separated by commas"]),
         (["before"], ["--sizes", "--repeats", "1"], ["repeats"]),
-        (["before"], ["--repeats", "10"], ["sizes with it"]),
+        (["before"], ["--repeats", "10"], ["expected --sizes too"]),
         (["before"], ["--sizes", "--pairs"], ["an even number of inputs"]),
-        (["before", "after"], ["--pairs"], ["sizes with it"]),
+        (["before", "after"], ["--pairs"], ["expected --sizes too"]),
         (["before", "other"], ["--sizes", "--pairs"], ["the same labels", "first in row"]),
     ],
 )

@@ -140,7 +140,7 @@ def test_severities_are_numbers_from_0(severity, said):
 
 
 def test_columns_that_are_not_there():
-    with pytest.raises(cal.CalibrantError, match=r"columns 'shift' and 'severity'.*there is no 'shift'"):
+    with pytest.raises(cal.CalibrantError, match=r"columns 'shift' and 'severity'.*no column 'shift'"):
         cal.evaluate_shift(made(np.zeros((2, 3)), [0, 1]), "nll")
     with pytest.raises(cal.CalibrantError, match=r"over: expected 'mean' or 'median'.*got 'mode'"):
         cal.evaluate_shift(made(np.zeros((2, 3)), [0, 1]), "nll", over="mode")

@@ -90,7 +90,7 @@ def test_what_cannot_be_given_is_skipped_with_its_reason(missing, predictions):
 
 
 def test_asking_only_for_what_cannot_be_given_is_an_error():
-    with pytest.raises(cal.CalibrantError, match=r"nll, brier: it needs labels.*see `calibrant metrics`"):
+    with pytest.raises(cal.CalibrantError, match=r"got nll, brier \(it needs labels\).*see `calibrant metrics`"):
         cal.evaluate(cal.Classification.from_probs([0.2, 0.7]), "nll,brier")
 
 

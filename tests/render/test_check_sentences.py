@@ -28,8 +28,8 @@ def test_observed_expected_and_direction(check, said):
 
 
 @pytest.mark.parametrize(("key", "check", "meaning"), [
-    ("accuracy", LOW, "right less often"), ("accuracy", HIGH, "right more often"),
-    ("nll", HIGH, "worse than it expects"), ("brier", LOW, "better than it expects"),
+    ("accuracy", LOW, "accuracy is lower than expected"), ("accuracy", HIGH, "accuracy is higher than expected"),
+    ("nll", HIGH, "worse than expected"), ("brier", LOW, "better than expected"),
     ("picp(level=0.9)", LOW, "cover less"), ("ece(bins=5)", HIGH, "miscalibrated by more"),
     ("calibration_error", LOW, "better calibrated than any"),
 ])  # fmt: skip

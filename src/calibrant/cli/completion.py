@@ -6,6 +6,7 @@ a few tenths of a second. If nothing is offered, the shell offers files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,6 @@ LABEL_STATISTICS = ("class_frequency", "confusion", "entropy", "mean", "min", "m
 """Statistics of `calibrant check` that are not metrics."""
 COMPARISON_SCORES = ("cll", "brier_ts")
 """Scores of `calibrant compare` that are not metrics."""
-METHODS = (
-    "none", "temperature", "ets", "avu_temperature", "member_temperatures", "vector", "matrix", "dirichlet", "beta",
-    "isotonic", "isotonic_multiclass", "histogram", "spline", "diag", "op", "order_invariant", "levels", "std",
-    "variance",
-)  # fmt: skip
 CONFORMAL = ("lac", "aps", "raps", "split", "scaled", "cqr")
 UNCERTAINTIES = (
     "max_probability", "entropy", "expected_entropy", "mutual_information", "variation_ratio", "margin", "energy",
@@ -38,6 +34,19 @@ def metric_names() -> tuple[str, ...]:
     from calibrant.registry.lookup import names
 
     return names()
+
+
+def detection_metrics() -> tuple[str, ...]:
+    """The names of the metrics of OOD detection, read from source."""
+    from calibrant.registry.lookup import names_in
+
+    return names_in("detection")
+
+
+def method_names() -> tuple[str, ...]:
+    """The names of all recalibration methods, read from source because importing them loads the compiler."""
+    source = Path(__file__).parents[1] / "recalibration" / "lookup.py"
+    return tuple(re.findall(r'^    "(\w+)": \("\w+", "\w+"\),$', source.read_text("utf-8"), re.MULTILINE))
 
 
 def one_of(*names: str | Callable[[], tuple[str, ...]]) -> Callable[[str], list[str]]:
@@ -66,8 +75,9 @@ metric = one_of(metric_names, *LABEL_STATISTICS)
 statistics = some_of(metric_names, *LABEL_STATISTICS)
 scores = some_of(*COMPARISON_SCORES, metric_names)
 rank_by = one_of(*COMPARISON_SCORES, metric_names)
-methods = one_of(*METHODS, "auto")
-candidates = some_of(*METHODS)
+detection = some_of(detection_metrics)
+methods = one_of(method_names, "auto")
+candidates = some_of(method_names)
 conformal = one_of(*CONFORMAL)
 uncertainties = one_of(*UNCERTAINTIES)
 formats = one_of(*FORMATS)

@@ -44,6 +44,12 @@ Metrics = Annotated[
         completion.metrics,
     ),
 ]
+DetectMetrics = Annotated[
+    list[str] | None,
+    option(
+        "--metrics -m", "Metrics to compute, such as 'auroc,fpr95'.  [default: all]", "METRICS", completion.detection
+    ),
+]
 By = Annotated[
     list[str] | None,
     option("--by", "Group rows by a column; COLUMN:BINS bins a numeric one. Repeatable.", "COLUMN", completion.columns),
@@ -107,19 +113,26 @@ Strict = Annotated[
 Blocks = Annotated[bool, option("--blocks", "Stream small files block by block too.", panel=INPUT)]
 Hash = Annotated[bool, option("--hash", "Record the SHA-256 of streamed files too; reads them twice.", panel=INPUT)]
 
+
 # ----------------------------------------------------------------------------------- gates and output
-FailOn = Annotated[
-    list[str] | None,
-    option(
-        "--fail-on", "Exit with code 1 if the whole interval satisfies this, such as 'nll > 0.3'.", "GATE", panel=GATES
-    ),
-]
-Require = Annotated[
-    list[str] | None,
-    option(
-        "--require", "Exit with 1 unless the whole interval satisfies this, such as 'nll < 0.3'.", "GATE", panel=GATES
-    ),
-]
+def _fail_on(condition: str) -> Any:
+    return option("--fail-on", f"Exit with code 1 if {condition}.", "GATE", panel=GATES)
+
+
+def _require(condition: str) -> Any:
+    return option("--require", f"Exit with code 1 unless {condition}.", "GATE", panel=GATES)
+
+
+FailOn = Annotated[list[str] | None, _fail_on("the whole interval satisfies this, such as 'nll > 0.3'")]
+Require = Annotated[list[str] | None, _require("the whole interval satisfies this, such as 'nll < 0.3'")]
+CheckFailOn = Annotated[list[str] | None, _fail_on("this holds, such as 'ece fails'")]
+CheckRequire = Annotated[list[str] | None, _require("this holds, such as 'all pass'")]
+CompareFailOn = Annotated[list[str] | None, _fail_on("this is significant, such as 'new worse than old by nll'")]
+CompareRequire = Annotated[list[str] | None, _require("this is significant, such as 'new better than old by nll'")]
+DetectFailOn = Annotated[list[str] | None, _fail_on("the whole interval satisfies this, such as 'auroc < 0.8'")]
+DetectRequire = Annotated[list[str] | None, _require("the whole interval satisfies this, such as 'auroc > 0.9'")]
+RecalibrateFailOn = Annotated[list[str] | None, _fail_on("the whole interval satisfies this, such as 'nll > 0.3'")]
+RecalibrateRequire = Annotated[list[str] | None, _require("the whole interval satisfies this: 'nll gain > 0.1'")]
 JsonPath = Annotated[str | None, option("--json", "Write the result as JSON; '-' prints it.", "OUT|-", panel=OUTPUT)]
 HtmlPath = Annotated[str | None, option("--html", "Write an HTML report.", "OUT", panel=OUTPUT)]
 Format = Annotated[

@@ -223,9 +223,11 @@ def check_outputs(**paths: str | None) -> None:
         if path is None or path == "-":
             continue
         if Path(path).suffix.lower() in SUFFIXES:
-            expected = f"a file for the result, such as out.{option}"
-            got = f"{show(Path(path).name)}, a name for predictions"
-            hint = f"write --{option} out.{option}, then the predictions"
+            suffix = Path(path).suffix
+            ending = "html" if option == "html" else "json"
+            expected = f"a file name for results, such as out.{ending}"
+            got = f"{show(Path(path).name)} ({suffix} is for predictions)"
+            hint = f"write --{option} out.{ending}, then the predictions"
             raise UsageError(f"--{option}", expected=expected, got=got, hint=hint)
         other = options.setdefault(Path(path).absolute(), option)
         if other != option:

@@ -69,7 +69,7 @@ def command(
     from calibrant.errors import WriteError
     from calibrant.gates.api import load_evaluation
     from calibrant.pipeline.evaluate import EvaluateOptions
-    from calibrant.reporting.figures import FORMS, check_forms
+    from calibrant.reporting.figures import check_forms
     from calibrant.reporting.report import report
 
     check_outputs(html=output)
@@ -77,7 +77,7 @@ def command(
     if not folder.is_dir():
         hint = f"run `mkdir -p {folder}` or choose another file with -o"
         raise WriteError(output, expected="an existing folder", got="none", hint=hint)
-    chosen = check_forms(form.strip() for form in forms.split(",") if form.strip()) if figures else FORMS
+    chosen = check_forms(form.strip() for form in forms.split(",") if form.strip())
     stored: list[Path] = []
     files: list[str] = []
     for text in given:

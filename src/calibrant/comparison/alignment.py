@@ -88,7 +88,7 @@ def _match_by_position(models: Mapping[str, InMemory], out: Matched, why: str) -
         pair = f"{base} and {name}"
         if first.n != model.n:
             got = f"{first.n} and {model.n} rows, {why}"
-            return out.failed(ShapeError(pair, expected="as many rows", got=got, hint=HINT))
+            return out.failed(ShapeError(pair, expected="the same rows", got=got, hint=HINT))
         one, two = first.info.ids, model.info.ids
         if one is not None and two is not None and not _equal_rows(one, two).all():
             got = f"rows {why}, first in row {int(np.argmin(_equal_rows(one, two)))}"

@@ -313,7 +313,7 @@ def run_evaluation(predictions: Inputs, metrics: Metrics, options: EvaluateOptio
         follow = SampleSizeSettings.of(options.sizes, options.repeats, options.pairs, inputs)
     elif options.pairs or options.repeats is not None:
         name = "pairs" if options.pairs else "repeats"
-        raise UsageError(name, expected="sizes with it", got="it alone", hint="add sizes=True (--sizes)")
+        raise UsageError(f"--{name}", expected="--sizes too", got=f"--{name} alone", hint="add --sizes")
     worst_rows = check_range(
         "rows", options.worst_rows, 0, MAX_WORST_ROWS, integer=True, hint="call score_rows for the losses of all rows"
     )
@@ -419,7 +419,7 @@ def shift_columns(shift: bool | tuple[str, str], over: str, inputs: list[Input])
     check_choice("over", over, OVER, hint="use over='mean'")
     if not shift:
         if over != "mean":
-            raise UsageError("over", expected="shift with it", got="it alone", hint="add shift=True (--shift)")
+            raise UsageError("--over", expected="--shift too", got="--over alone", hint="add --shift")
         return None
     if isinstance(shift, str) or (not isinstance(shift, bool) and len(shift) != 2):
         expected, hint = "True, or the names of two columns: type and severity", 'write ("shift", "severity")'

@@ -81,7 +81,7 @@ def group_by_shift(source: HasColumns, columns: tuple[str, str], specs: list[Spe
             source.column(column)
         except UsageError as error:
             expected = f"columns {show(columns[0])} and {show(columns[1])}, or both in the meta of every input"
-            got, hint = f"there is no {show(column)}", "add them to the rows; clean rows have severity 0"
+            got, hint = f"no column {show(column)}", "add them to the rows; clean rows have severity 0"
             raise UsageError(f"{source.name}: shift", expected=expected, got=got, hint=hint) from error
     severity = severities_of(source.column(columns[1]), columns[1])
     kind = np.where(severity == 0, "clean", source.column(columns[0]).astype(str))
@@ -91,7 +91,7 @@ def group_by_shift(source: HasColumns, columns: tuple[str, str], specs: list[Spe
     names = [(str(kind[k]), float(severity[k])) for k in first]
     if len(names) > MAX_GROUPS:
         expected = f"at most {MAX_GROUPS} combinations of type and severity"
-        raise UsageError("shift", expected=expected, got=f"there are {len(names)}", hint="name other columns")
+        raise UsageError("shift", expected=expected, got=f"{len(names)}", hint="name other columns")
     return Grouping(",".join(columns), names, place.ravel(), specs, intervals=False)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from calibrant.errors import NotApplicable, UsageError
+from calibrant.errors import NotApplicable, UsageError, show
 from calibrant.kernels.rows import rows_of
 from calibrant.pipeline.evaluate import KINDS, inputs_of
 from calibrant.pipeline.runner import InputRunner
@@ -114,5 +114,5 @@ def _refuse_skipped(skipped: Mapping[str, Skipped], metrics: str | Iterable[str]
     for text, reason in skipped.items():
         if text in named:
             raise NotApplicable(
-                text, expected="predictions that can give it", got=f"these: {reason.text}", hint="leave it out"
+                text, expected="a metric that applies", got=f"{show(text)} ({reason.text})", hint="leave it out"
             )

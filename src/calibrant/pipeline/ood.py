@@ -196,8 +196,10 @@ def _score_block(block: Evaluable, score: Score) -> tuple[np.ndarray | None, ...
     if row_score is not None:
         reason = lacks_score(str(score), block)
         if reason:
-            expected, hint = "predictions that can give it", f"choose another of {', '.join(ROW_SCORES)}"
-            raise NotApplicable(f"{block.name}: score {score}", expected=expected, got=str(reason), hint=hint)
+            expected, hint = "a score that applies", f"choose another of {', '.join(ROW_SCORES)}"
+            raise NotApplicable(
+                f"{block.name}: score {score}", expected=expected, got=f"{show(score)} ({reason})", hint=hint
+            )
         values = row_score.of(rows)
     elif callable(score):
         what = f"score {show(_score_name(score))}"

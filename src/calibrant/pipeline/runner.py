@@ -402,7 +402,7 @@ class InputRunner:
             note("renormalised", f"probabilities sum to one within {deviation}; each row was divided by its sum")
         if counts["impossible"]:
             rows = f"{counts['impossible']} rows"
-            note("infinite-nll", f"{rows} gave their label probability 0; nll(clip=1e-6) bounds what they cost")
+            note("infinite-nll", f"{rows} gave their label probability 0; nll(clip=1e-6) limits their effect")
         if counts["without_spread"]:
             rows = f"{counts['without_spread']} of {n} rows"
             note("infinite-dss", f"in {rows} the samples are all equal, and such a row has an infinite dss")
@@ -426,7 +426,7 @@ class InputRunner:
                 note("kernel-scale", doubt)
         for grouping in state.plan.groupings:
             if grouping.by_outcome and grouping.column == "labels":
-                text = "within one label no model is calibrated: groups by labels have no interval or band of errors"
+                text = "no model is calibrated on one label: groups by labels have no interval or band of errors"
                 note("by-labels", text)
             elif grouping.by_outcome:
                 text = "among high outcomes a good forecast looks too low: groups by y have no band and no p-value"

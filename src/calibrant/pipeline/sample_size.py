@@ -102,9 +102,8 @@ class SampleSizeSettings:
                 "sizes", expected="True, or a list of sizes", got=show(sizes), hint="write sizes=[100, 1000]"
             )
         if pairs and (len(inputs) % 2 or not inputs):
-            got = f"there {'is 1' if len(inputs) == 1 else f'are {len(inputs)}'}"
             hint = "name before, after, before, after, …"
-            raise UsageError("pairs", expected="an even number of inputs", got=got, hint=hint)
+            raise UsageError("pairs", expected="an even number of inputs", got=f"{len(inputs)}", hint=hint)
         given = None if isinstance(sizes, bool) else tuple(sizes)
         for item in inputs if given is not None else ():
             checked_sizes(given or (), item)
@@ -237,7 +236,7 @@ def _texts(metrics: str | list[str] | None, example: Evaluable) -> list[str]:
     specs, skipped = applicable(named, example)
     for text, reason in skipped.items():
         raise NotApplicable(
-            text, expected="predictions that can give it", got=f"these: {reason.text}", hint="leave it out"
+            text, expected="a metric that applies", got=f"{show(text)} ({reason.text})", hint="leave it out"
         )
     companions = [lookup.parse(name) for name in lookup.with_role("sample_size_reference")]
     companions = [spec for spec in companions if not spec.metric.unsupported_reason(spec, example)]
@@ -273,8 +272,9 @@ def checked_sizes(sizes: Iterable[int], item: Input) -> tuple[int, ...]:
     given = list(sizes)
     for size in given:
         if not isinstance(size, int | np.integer) or isinstance(size, bool) or not 2 <= size <= item.n:
-            expected = f"whole numbers from 2 to {item.n} (its rows)" if item.n > 1 else "at least two rows"
-            hint = "leave it out" if item.n > 1 else "give more rows"
+            expected = f"integers from 2 to {item.n} (its rows)" if item.n > 1 else "at least two rows"
+            half = max(2, item.n // 2)
+            hint = f"use sizes=[{half}] (--at {half})" if item.n > 1 else "give more rows"
             raise UsageError(f"{item.name}: sizes", expected=expected, got=show(size), hint=hint)
     if not given:
         raise UsageError("sizes", expected="at least one size", got="none", hint="write sizes=[100, 1000]")

@@ -54,8 +54,8 @@ def applicable(
         by_reason: dict[str, list[str]] = {}
         for name, reason in skipped.items():
             by_reason.setdefault(reason.text, []).append(name)
-        reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
-        got = f"none of the requested ones does ({reasons})" if reasons else "no metrics"
+        reasons = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
+        got = reasons or "no metrics"
         expected, hint = "at least one metric that applies", "see `calibrant metrics` for what each needs"
         raise NotApplicable(source.name, expected=expected, got=got, hint=hint)
     return selected, skipped

@@ -87,6 +87,9 @@ def cross_fit(
     >>> crossed.predictions.n
     100
     """
+    if not isinstance(predictions, Predictions):
+        hint = 'write cross_fit(predictions, "temperature")'
+        raise UsageError("cross_fit", expected="predictions", got=type(predictions).__name__, hint=hint)
     fold = folds_of(predictions, folds, seed, units)
     recalibrators, parts = [], []
     for k in range(int(folds)):

@@ -67,8 +67,13 @@ def compared_by_default(task: str) -> tuple[str, ...]:
 
 def names() -> tuple[str, ...]:
     """The names of all metrics, read from source because importing them is too slow for shell completion."""
-    sources = (Path(__file__).parent / "metrics" / f"{module}.py" for module in MODULES)
-    return tuple(name for source in sources for name in re.findall(r'\bname="(\w+)"', source.read_text("utf-8")))
+    return tuple(name for module in MODULES for name in names_in(module))
+
+
+def names_in(module: str) -> tuple[str, ...]:
+    """The names of the metrics of one family file, read from source."""
+    source = Path(__file__).parent / "metrics" / f"{module}.py"
+    return tuple(re.findall(r'\bname="(\w+)"', source.read_text("utf-8")))
 
 
 @cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import UsageError, did_you_mean, show
+from calibrant.errors import UsageError, did_you_mean, range_text, show
 from calibrant.records import Record
 
 if TYPE_CHECKING:
@@ -96,10 +96,9 @@ class Option(Record):
             return " or ".join(self.choices)
         if isinstance(self.default, bool):
             return "true or false"
-        kind = {int: "a whole number", float: "a number"}.get(type(self.default), "a name or number")
-        limits = [f"at least {self.at_least:g}"] * math.isfinite(self.at_least)
-        limits += [f"at most {self.at_most:g}"] * math.isfinite(self.at_most)
-        return " ".join([kind, " and ".join(limits)]).strip()
+        if isinstance(self.default, str):
+            return "a name or number"
+        return range_text(self.at_least, self.at_most, integer=isinstance(self.default, int))
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ MARK = " *"
 """Marks values of groups that stay significant after correction for multiple testing."""
 FIELDS = ("value", "low", "high", "level", "method", "n", "null_low", "null_high", "p_value", "detectable", "q_value")
 SIZE_FIELDS = (*NUMBERS[1:], "undefined")
-LINKS = {"must": "must hold", "limit": "holds in the limit", "may cross": "may be violated"}
+LINKS = {"must": "must hold", "limit": "holds in the limit", "may cross": "not guaranteed"}
 """The kinds of inequality between calibration errors, in words."""
 
 
@@ -94,17 +94,17 @@ def main_table(evaluation: Evaluation, result: Result) -> Table:
 
 def hierarchy_table(name: str, ladder: ErrorHierarchy) -> Table:
     """One row per inequality: whether theory guarantees it, and whether it holds here."""
-    rows = tuple((s.inequality, LINKS[s.link.kind], "holds" if s.holds else "violated") for s in ladder.standings)
+    rows = tuple((s.inequality, LINKS[s.link.kind], "holds" if s.holds else "does not hold") for s in ladder.standings)
     title = " · ".join(filter(None, (name, "error hierarchy: inequalities between calibration errors")))
     return Table(title, ("inequality", "theory", "here"), rows, left=3)
 
 
 def hierarchy_lines(ladder: ErrorHierarchy, prefix: str = "") -> list[str]:
-    """Why an inequality is violated, and what each error being zero would and would not mean."""
-    lines = [f"{prefix}{s.inequality} is violated: {s.link.why}" for s in ladder.standings if not s.holds]
+    """Why an inequality does not hold, and what each error of 0 would and would not imply."""
+    lines = [f"{prefix}{s.inequality} does not hold here: {s.link.why}" for s in ladder.standings if not s.holds]
     for rung in ladder.rungs:
-        without = f"; not that {rung.not_zero}" if rung.not_zero else ""
-        lines.append(f"{rung.symbol} = 0 would mean that {rung.zero}{without}")
+        without = f"; it does not imply that {rung.not_zero}" if rung.not_zero else ""
+        lines.append(f"{rung.symbol} = 0: {rung.zero}{without}")
     return lines
 
 

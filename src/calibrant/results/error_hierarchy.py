@@ -1,12 +1,12 @@
-"""The ladder of calibration errors: √BS over CE₂, CWCE₂, TCE₂, KS and ECE; what must hold between them, and what not.
+"""The hierarchy of calibration errors √BS, CE₂, CWCE₂, TCE₂, KS and ECE, and which inequalities between them hold.
 
 Gruber & Buettner (2022), theorem 3.1, orders the errors √BS ≥ CE_p ≥ CWCE_p ≥ TCE_p ≥ TCE_1 ≥ {KS, ECE}. Of that chain,
-CWCE_p ≥ TCE_p is false even in the population, and estimates by kernels cross anything (docs, theory). A link is of
+CWCE_p ≥ TCE_p is false even for the population, and kernel estimates may violate any of it (docs, theory). A link is of
 one of three kinds:
 
     must      holds between these estimates, whatever the data: they share their bins, or one bounds the other
-    limit     holds between what they estimate, with endless data; the estimates may cross
-    may cross holds neither way
+    limit     holds for the population, as n grows without bound; the estimates may violate it
+    may cross is guaranteed for neither
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Rung(Record):
-    """One error of the ladder, and what its being zero says."""
+    """One error of the hierarchy, and what a value of 0 means."""
 
     spec: str
     symbol: str
     zero: str
     not_zero: str
-    """What its being zero does not say."""
+    """What a value of 0 does not imply."""
 
 
 @dataclass(frozen=True)
 class Link(Record):
-    """Two rungs, upper and lower, and what is known between them."""
+    """The inequality upper ≥ lower between two errors, and why it holds or may not."""
 
     upper: str
     lower: str
@@ -43,76 +43,89 @@ class Link(Record):
 
 
 RUNGS = (
-    Rung("rbs", "√BS", "every label was predicted with certainty", ""),
+    Rung("rbs", "√BS", "every label was predicted with probability 1", ""),
     Rung(
         "ce(p=2)",
         "CE₂",
-        "the whole vector of probabilities is right, given itself: calibrated in full",
-        "the model is accurate or sharp: always predicting the base rates gives zero",
+        "the predicted distribution is calibrated",
+        "the model is accurate or sharp: always predicting the base rates gives 0",
     ),
     Rung(
         "cwce",
         "CWCE₂",
-        "each class's probability is right, on average over rows that share its bin",
-        "the vector is right: CE₂ may be as large as √(0.99 − 1/C) (proposition 3.2); nor that TCE₂ is zero",
+        "the probability of each class is calibrated, on average in each bin",
+        "the predicted distribution is calibrated (CE₂ may be as large as √(0.99 − 1/C), proposition 3.2), or that "
+        "TCE₂ is 0",
     ),
     Rung(
         "tce",
         "TCE₂",
-        "the confidence in the top label is right, on average over each bin",
-        "other classes, or rows within a bin, are right",
+        "the confidence in the top label is calibrated, on average in each bin",
+        "the other classes, or the rows within a bin, are calibrated",
     ),
-    Rung("ks", "KS", "the confidence is right on average over every range of it", "other classes are right"),
+    Rung(
+        "ks",
+        "KS",
+        "the confidence is calibrated, on average over every range of it",
+        "the other classes are calibrated",
+    ),
     Rung(
         "ece",
         "ECE",
-        "the confidence is right on average over each bin",
-        "anything is known of single rows: saying the accuracy everywhere gives zero (proposition D.2)",
+        "the confidence is calibrated, on average in each bin",
+        "single rows are calibrated: always predicting the accuracy gives 0 (proposition D.2)",
     ),
 )
+COARSE = "guaranteed only in the limit of fine bins: gaps of opposite sign cancel within a bin, and KS has no bins"
 LINKS = (
-    Link("rbs", "ce(p=2)", "limit", "the Brier score is CE₂² plus what is left of the spread; kernels may cross it"),
-    Link("rbs", "cwce", "must", "Jensen within each bin of each class"),
-    Link("rbs", "tce", "must", "the top label is one of the classes, and Jensen within each bin"),
-    Link("rbs", "ks", "must", "a mean of absolute gaps is at most the root of the mean square"),
-    Link("ce(p=2)", "cwce", "limit", "averaging over rows that share p_c only loses; estimates have unlike biases"),
-    Link("cwce", "tce", "may cross", "printed as a theorem, and false: which class is on top changes from row to row"),
-    Link("tce", "ece", "must", "the root mean square over the same bins is at least the mean"),
-    Link("tce", "ks", "may cross", "in the limit of fine bins TCE₂ ≥ KS; bins hide gaps, and KS has none"),
-    Link("ece", "ks", "may cross", "in the limit of fine bins ECE ≥ KS; bins hide gaps, and KS has none"),
-)
+    Link("rbs", "ce(p=2)", "limit", "it holds for the population, but kernel estimates may violate it"),
+    Link("rbs", "cwce", "must", "Jensen's inequality in each bin of each class"),
+    Link("rbs", "tce", "must", "the top label is one of the classes; Jensen's inequality in each bin"),
+    Link("rbs", "ks", "must", "a mean of absolute gaps is at most their root mean square"),
+    Link(
+        "ce(p=2)", "cwce", "limit",
+        "it holds for the population, but the two estimates have different biases",
+    ),
+    Link(
+        "cwce", "tce", "may cross",
+        "not guaranteed, although published as a theorem: the top class differs between rows",
+    ),
+    Link("tce", "ece", "must", "a root mean square over the same bins is at least the mean"),
+    Link("tce", "ks", "may cross", COARSE),
+    Link("ece", "ks", "may cross", COARSE),
+)  # fmt: skip
 SPECS = tuple(rung.spec for rung in RUNGS)
 
 
 @dataclass(frozen=True)
 class Standing(Record):
-    """A link between two estimates."""
+    """An inequality, and whether it holds between two estimates."""
 
     link: Link
     holds: bool
 
     @property
     def inequality(self) -> str:
-        """The link in symbols."""
+        """The inequality in symbols."""
         symbols = {rung.spec: rung.symbol for rung in RUNGS}
         return f"{symbols[self.link.upper]} ≥ {symbols[self.link.lower]}"
 
     @property
     def surprising(self) -> bool:
-        """Whether a link that must hold does not."""
+        """Whether an inequality that must hold does not."""
         return self.link.kind == "must" and not self.holds
 
 
 @dataclass(frozen=True)
 class ErrorHierarchy(Record):
-    """The rungs that these predictions have, from the top, and the links between them."""
+    """The errors that these predictions have, the strictest first, and the inequalities between them."""
 
     estimates: Mapping[str, Estimate]
     standings: tuple[Standing, ...]
 
     @classmethod
     def of(cls, metrics: Mapping[str, Estimate]) -> ErrorHierarchy:
-        """From the metrics of a result; rungs that were skipped are left out."""
+        """From the metrics of a result, without those that were skipped."""
         known = {spec: metrics[spec] for spec in SPECS if spec in metrics}
         standings = tuple(
             Standing(link, known[link.upper].value >= known[link.lower].value - ROUNDING)
@@ -123,11 +136,11 @@ class ErrorHierarchy(Record):
 
     @property
     def rungs(self) -> tuple[Rung, ...]:
-        """Those that are there."""
+        """The errors that were computed."""
         return tuple(rung for rung in RUNGS if rung.spec in self.estimates)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in an evaluation file; the estimates are among the metrics."""
+        """The JSON form; the estimates are among the metrics."""
         return {
             "rungs": [
                 {"spec": r.spec, "symbol": r.symbol, "zero_means": r.zero, "zero_does_not_mean": r.not_zero}

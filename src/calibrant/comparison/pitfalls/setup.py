@@ -86,8 +86,8 @@ PITFALLS: dict[str, Pitfall] = {
     "own-answers": Pitfall(
         "Every model judged on its own answers",
         "A proper score of a confidence rewards knowing whether the answer is correct, not being correct: a model that "
-        "is always wrong and says so gets the best score. Compare accuracy and aurc, or confidences for the same "
-        "answers.",
+        "is always wrong, with confidence 0, gets the best score. Compare accuracy and aurc, or confidences for the "
+        "same answers.",
         f"{ASHUKHA}, section 2.3",
     ),
     "different-members": Pitfall(

@@ -58,7 +58,7 @@ MEAN_GAP = Metric(
     label="mean p − rate",
     title="Mean prediction minus observed rate",
     definition="mean p − mean y: of the top label, mean confidence − accuracy; with of=, the mean probability of a "
-    "class minus its share. 0 if right on average, above 0 if predictions are too high (overconfident).",
+    "class minus its share. 0 if calibrated on average, above 0 if predictions are too high (overconfident).",
     reference="Van Calster et al. (2019), BMC Medicine 17: 230; Dawid (1982), JASA 77: 605-610",
     family="calibration tests",
     axis="",

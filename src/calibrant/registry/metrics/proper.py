@@ -29,7 +29,7 @@ ACCURACY = score(
     reference="Wilson (1927), JASA 22: 209-212, for the interval",
     direction="higher",
     limits=(0.0, 1.0),
-    surprise=("it is right less often than it expects", "it is right more often than it expects"),
+    surprise=("accuracy is lower than expected", "accuracy is higher than expected"),
     relevant_error=0.02,
     roles={
         "default": 1,
@@ -107,7 +107,7 @@ NLL = score(
     pitfall="uncalibrated-likelihood",
     bias="Unbiased. Before temperature scaling it ranks models wrongly (Ashukha et al. 2020): compare calibrated "
     "log-likelihoods.",
-    surprise=("its predictions are better than it expects", "its predictions are worse than it expects"),
+    surprise=("the score is better than expected", "the score is worse than expected"),
     roles={
         "default": 2,
         "main": 2,
@@ -146,7 +146,7 @@ BRIER = score(
     divergence="CE₂², the square of the canonical L2 error",
     pitfall="uncalibrated-likelihood",
     bias="Unbiased. An upper bound of the squared canonical calibration error (Gruber & Buettner 2022).",
-    surprise=("its predictions are better than it expects", "its predictions are worse than it expects"),
+    surprise=("the score is better than expected", "the score is worse than expected"),
     roles={
         "default": 3,
         "main": 3,

@@ -50,7 +50,7 @@ MSE = regression_score(
     reference="Gneiting (2011), JASA 106: 746-762",
     needs=frozenset({"labels", "mean"}),
     bias="Unbiased. It scores the mean alone, not the uncertainty. The mean of S samples adds its own variance/S.",
-    surprise=("its errors are smaller than it expects", "its errors are larger than it expects"),
+    surprise=("errors are smaller than expected", "errors are larger than expected"),
     roles={
         "default": 10,
         "main": 9,
@@ -143,7 +143,7 @@ CRPS_METRIC = regression_score(
     proper=True,
     divergence="the divergence of the CRPS",
     bias="Unbiased. fair=false favours few, narrow samples; the fair form can be negative in single rows.",
-    surprise=("its predictions are better than it expects", "its predictions are worse than it expects"),
+    surprise=("the score is better than expected", "the score is worse than expected"),
     roles={
         "default": 12,
         "main": 11,

@@ -108,7 +108,7 @@ PICP = spread_metric(
     bias="Unbiased. Correct coverage over all rows does not imply correct coverage in any group. Ends from S samples "
     "are order statistics, between which ⌈S(1 + level)/2⌉ − ⌈S(1 − level)/2⌉ of S + 1 places lie: calibrated samples "
     "cover less than the level (0.90 for S = 20 at 0.95, 0.94 for 100), so they have no band.",
-    surprise=("its intervals cover less than it expects", "its intervals cover more than it expects"),
+    surprise=("intervals cover less than expected", "intervals cover more than expected"),
     relevant_error=0.05,
     roles={"default": 16, "main": 14, "recalibration": 7, "check": 2, "verdict_coverage": 1},
     interval="Wilson",

@@ -182,7 +182,7 @@ METRICS = (
         title="Calibration slope",
         expected=1.0,
         roles={"test_binary": 2, "test_judged": 2},
-        definition="b of the logistic regression logit P(y = 1) = a + b·logit p: 1 if right, below 1 if p "
+        definition="b of the logistic regression logit P(y = 1) = a + b·logit p: 1 if calibrated, below 1 if p "
         "is too extreme.",
         reference=COX,
         bias="Infinite where a threshold on p separates the outcomes; undefined where all p or all y are equal.",
@@ -195,8 +195,8 @@ METRICS = (
     validator(
         name="intercept",
         title="Calibration intercept",
-        definition="a of the same regression; slope=one fixes b at 1, which is calibration-in-the-large: 0 if right, "
-        "below 0 if predictions are too high.",
+        definition="a of the same regression; slope=one fixes b at 1, which is calibration-in-the-large: 0 if "
+        "calibrated, below 0 if predictions are too high.",
         reference=COX,
         interval=WALD,
         options=(Option("slope", "free", "fit the slope too, or fix it at 1", choices=("free", "one")), CLIP, OF),
@@ -214,7 +214,7 @@ METRICS = (
     validator(
         name="o_e",
         title="Observed/expected ratio",
-        definition="Σy/Σp: 1 if right on average, below 1 if predictions are too high.",
+        definition="Σy/Σp: 1 if calibrated on average, below 1 if predictions are too high.",
         reference=COX,
         limits=(0.0, INFINITE),
         interval="Wald on the logarithm; robust with weights or units",

@@ -155,7 +155,8 @@ def null_facts(
 ) -> dict[str, float]:
     """The null band, the p-value and the detectable error.
 
-    Without shares, calibrated models have gaps too: the p-value is then two-sided.
+    The p-value is two-sided. With shares it is twice that of the upper tail, because only large errors are evidence;
+    without them, calibrated models have gaps too, and both ends count.
     """
     drawn = statistic(gaps)
     if share is None:
@@ -176,7 +177,7 @@ def two_sided(drawn: np.ndarray, value: float, settings: Settings) -> dict[str, 
 def null_band(drawn: np.ndarray, value: float, settings: Settings) -> dict[str, float]:
     """The central band of redrawn values, and twice the p-value of the upper tail.
 
-    Too small an error accuses nobody; doubled, p < 0.05 means just what a value above the 95% band does.
+    A small error is no evidence against a model. Doubled, p < 0.05 means the same as a value above the 95% band.
     """
     low, high = np.quantile(drawn, [0.5 - settings.level / 2, 0.5 + settings.level / 2])
     exceeding = float((drawn >= value * (1 - 1e-12)).sum())

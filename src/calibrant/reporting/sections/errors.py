@@ -156,5 +156,5 @@ def _table(view: ResultView, specs: Iterable[str]) -> Table:
         rest = (format_number(x) if math.isfinite(x) else "" for x in (e.p_value, e.detectable))
         band = format_interval(e.null_low, e.null_high)
         rows.append((spec_label(spec), format_number(e.value), interval, band, *rest))
-    title = "p-value: probability of a value at least as large if calibrated; detectable: the true error with 80% power"
+    title = "p-value: two-sided, small is evidence of miscalibration; detectable: the true error with 80% power"
     return Table(title, heads, tuple(rows))
