@@ -44,7 +44,9 @@ def test_json_follows_the_contract(evaluation):
     assert stored["kind"] == "evaluation"
     assert stored["version"] == cal.__version__
     assert {"level", "resamples", "seed", "metrics", "by", "units"} <= set(stored["settings"])
-    assert stored["inputs"][0] == {"name": "a", "sha256": None, "n": 120, "members": 1, "classes": 3}
+    assert stored["inputs"][0] == {
+        "name": "a", "task": "classification", "sha256": None, "n": 120, "members": 1, "classes": 3,
+    }  # fmt: skip
     assert [result["input"] for result in stored["results"]] == ["a", "b"]
     for result in stored["results"]:
         assert set(result) == RESULT_KEYS

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.results.evaluation import task_of
 
 OLD = Path(__file__).parent / "schema_1"
 INPUTS, OUTPUTS = (dict(np.load(OLD / f"{name}.npz")) for name in ("inputs", "outputs"))
@@ -52,6 +53,8 @@ def test_evaluations(name):
     assert {path: after.get(path) for path in before if path != "/schema"} == {
         path: value for path, value in before.items() if path != "/schema"
     }
+    tasks = {"regression": "regression", "detection": "detection"}
+    assert {task_of(facts) for facts in evaluation.inputs} == {tasks.get(name, "classification")}
     assert f"{evaluation.results[0].input}" in str(evaluation)
 
 

@@ -485,7 +485,9 @@ def inputs_of(predictions: Inputs, subject: str = "evaluate") -> list[Input]:
 def describe_input(item: Input, effective_n: float | None = None, along: Any = None) -> dict[str, object]:
     """The facts of an input that an evaluation file stores."""
     example = item.example
-    facts: dict[str, object] = {"name": item.name, "sha256": item.sha256, "n": item.n, "members": example.members}
+    facts: dict[str, object] = {
+        "name": item.name, "task": example.task, "sha256": item.sha256, "n": item.n, "members": example.members,
+    }  # fmt: skip
     if isinstance(example, Classification):
         facts["classes"] = example.classes
     if isinstance(example, Detection):

@@ -345,6 +345,14 @@ class Evaluation(Stored):
         return display.evaluation_html(self)
 
 
+def task_of(facts: Mapping[str, Any]) -> str:
+    """The task of an input: classification, judged, regression or detection; older files do not store it."""
+    if "task" in facts:
+        return str(facts["task"])
+    marks = {"outside": "detection", "kind": "regression", "classes": "classification"}
+    return next((task for key, task in marks.items() if key in facts), "judged")
+
+
 def _kind_of_schema_1(data: Mapping[str, Any]) -> str:
     """The kind of a file of schema 1, which does not store it, from its parts."""
     if "comparison" in data:

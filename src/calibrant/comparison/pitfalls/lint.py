@@ -16,7 +16,7 @@ from calibrant.predictions.base import Note
 from calibrant.registry import lookup
 from calibrant.registry.comparison_scores import CALIBRATED
 from calibrant.render.references import CURVES
-from calibrant.results.evaluation import COMPARISON, SCHEMA, Evaluation
+from calibrant.results.evaluation import COMPARISON, SCHEMA, Evaluation, task_of
 from calibrant.version import __version__
 
 Given = Input | Mapping[str, Input] | Iterable[Input]
@@ -187,7 +187,7 @@ def _lint_evaluation(
         comparison=comparison,
         curves=() if shifted else curves,
         members={str(item["name"]): 1 for item in evaluation.inputs},  # `compare` examined the members
-        task="regression" if any("kind" in item for item in evaluation.inputs) else "classification",
+        task="regression" if any(task_of(item) == "regression" for item in evaluation.inputs) else "classification",
     )
     added = [note for note in guard(setup) if note.code not in {each.code for each in before}]
     return Lint((*before, *added))

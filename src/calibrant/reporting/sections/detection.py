@@ -20,6 +20,7 @@ from calibrant.reporting.charts.row_charts import estimates_chart
 from calibrant.reporting.document import Block, Choices, Control, Figure, Section, TableBlock
 from calibrant.reporting.labels import first_of, label_with_direction, labels, short
 from calibrant.reporting.report_data import ReportData, Subject
+from calibrant.results.evaluation import task_of
 
 LEAD = "Does the uncertainty score separate OOD rows from in-distribution rows?"
 DENSITIES = (
@@ -39,7 +40,7 @@ MAX_SETS = 40
 
 def section(report: ReportData) -> Section | None:
     """Metrics, score distributions and mixtures of all OOD data sets; a control selects one of them."""
-    views = {s.name: s.metrics_view for s in report.subjects if s.metrics_view and "outside" in s.facts}
+    views = {s.name: s.metrics_view for s in report.subjects if s.metrics_view and task_of(s.facts) == "detection"}
     names = labels(views)
     tables = [main_table(view.evaluation, view.result) for view in views.values()]
     if len(tables) > 1:

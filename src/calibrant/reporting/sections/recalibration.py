@@ -23,7 +23,7 @@ from calibrant.reporting.report_data import ReportData, curve_options, has_band
 from calibrant.reporting.sections.regression import BAND, MAX_DOTS
 from calibrant.reporting.sections.regression import KINDS as COVERAGE_KINDS
 from calibrant.reporting.sections.reliability import binning_controls, binning_of
-from calibrant.results.evaluation import RECALIBRATION, Evaluation, Result
+from calibrant.results.evaluation import RECALIBRATION, Evaluation, Result, task_of
 
 LEAD = "Can recalibration fix it, and how much does it gain?"
 FIT = (
@@ -96,7 +96,7 @@ def _blocks(evaluation: Evaluation, suffix: str) -> list[Block]:
             parameters = count(facts["n_parameters"], "parameter")
             text += f", {parameters} fitted by {facts['loss']} on {facts['fitted_on']}"
             text += "" if facts["converged"] else "; the fit did not converge"
-        if any("classes" in item for item in evaluation.inputs):
+        if any(task_of(item) == "classification" for item in evaluation.inputs):
             text += f"; predicted classes {'do not' if facts['accuracy_preserving'] else 'may'} change"
         text += f"; {'' if facts['injective'] else 'not known to be '}injective. {facts['reference'] or ''}"
         blocks.append(Text((text.rstrip(),)))
