@@ -49,7 +49,7 @@ from calibrant.predictions.base import Note
 from calibrant.recalibration.temperature_solver import BOUND
 from calibrant.registry.comparison_scores import COMPARISON_SCORES
 from calibrant.registry.estimate import Settings
-from calibrant.registry.metrics.proper import ACCURACY
+from calibrant.registry.lookup import with_role
 from calibrant.registry.state.accumulators import Moments
 from calibrant.results.comparison import Comparison, ShiftedCll
 from calibrant.results.evaluation import COMPARISON, Evaluation, Result
@@ -376,7 +376,7 @@ def _bound_notes(scored: Scored, name: str) -> list[Note]:
     ends = "1/64 or 64" if low and high else "64" if high else "1/64"
     text = f"{name}: in {low + high} of {temperatures.size} fits the temperature ends at {ends}"
     rows = scored.models[name] if scored.clean is None else scored.clean[name]
-    nll, hits = score_rows(rows, [RAW, ACCURACY.name], threads=scored.settings.threads).values()
+    nll, hits = score_rows(rows, [RAW, with_role("hit_rate")[0]], threads=scored.settings.threads).values()
     effect = "so this bound determines the calibrated likelihood"
     if impossible := int(np.isposinf(nll).sum()):
         labels = f"{impossible} labels of {rows.n} have" if impossible > 1 else f"one label of {rows.n} has"

@@ -44,7 +44,7 @@ from calibrant.kernels.philox import words
 from calibrant.kernels.resampling import GROUPS, poisson_sums
 from calibrant.predictions.base import Note
 from calibrant.registry.comparison_scores import CALIBRATED
-from calibrant.registry.metrics.proper import ACCURACY
+from calibrant.registry.lookup import with_role
 from calibrant.registry.state.accumulators import Moments
 from calibrant.results.comparison import HOLM, Pair, Ranked, better_when_higher
 
@@ -208,7 +208,7 @@ def _ranked(
     for k in np.argsort(rank, kind="stable"):
         s, moments = models[names[k]], Moments()
         moments.add(s, weights, units)
-        if score == ACCURACY.name and ((s == 0.0) | (s == 1.0)).all():
+        if score == with_role("hit_rate")[0] and ((s == 0.0) | (s == 1.0)).all():
             interval = wilson(moments.mean(), moments.effective_n(level), level)
         else:
             error, skewness, n = moments.error_and_skewness()

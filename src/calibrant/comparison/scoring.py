@@ -21,7 +21,6 @@ from calibrant.recalibration.temperature_solver import BOUND
 from calibrant.registry import lookup
 from calibrant.registry.comparison_scores import CALIBRATED
 from calibrant.registry.estimate import Estimate
-from calibrant.registry.metrics.proper import ACCURACY
 from calibrant.registry.state.accumulators import Moments
 from calibrant.results.comparison import Ranked, better_when_higher
 
@@ -249,7 +248,8 @@ class Scored:
         for score, ranked in self.ranks.items():
             own = next(item for item in ranked if item.model == name)
             level = self.settings.level if math.isfinite(own.low) else math.nan
-            method = "resampled" if score not in self.rows else "wilson" if score == ACCURACY.name else "studentised"
+            hit_rate = score == lookup.with_role("hit_rate")[0]
+            method = "resampled" if score not in self.rows else "wilson" if hit_rate else "studentised"
             method = "none" if math.isnan(own.low) else method
             out[score] = Estimate(own.value, self.first.n, own.low, own.high, level, method)
         return out

@@ -9,7 +9,6 @@ from dataclasses import replace
 from calibrant.errors import plain
 from calibrant.registry.comparison_scores import COMPARISON_SCORES
 from calibrant.registry.lookup import metric_label, with_role
-from calibrant.registry.metrics.proper import ACCURACY
 from calibrant.render.comparison_text import RECALIBRATED, best_models, model_numbers, ranking_pairs, shifted_means
 from calibrant.render.formatting import (
     blank_if_nan,
@@ -91,18 +90,18 @@ def _score_tables(comparison: Comparison) -> list[Table]:
     first = [form for name in with_role("main") for form in (name, calibrated.get(name, name))]
     shown = list(dict.fromkeys([*(score for score in first if score in comparison.ranks), *comparison.ranks]))
     items = {score: {item.model: item for item in ranked} for score, ranked in comparison.ranks.items()}
-    rows = []
+    accuracy, rows = with_role("hit_rate")[0], []
     for place, model in enumerate(comparison.ranking, 1):
         cells = []
         for score in shown:
             item = items[score][model.model]
             number = format_number(-item.value if score == "cll" else item.value)
-            number = f"{100.0 * (1.0 - item.value):.2f}" if score == ACCURACY.name else number
+            number = f"{100.0 * (1.0 - item.value):.2f}" if score == accuracy else number
             cells.append(f"{number} ({item.rank})")
         rows.append((str(place), model.model, *cells))
     both = any({raw, name} <= set(shown) for raw, name in calibrated.items())
     title = f"{'Before and after temperature scaling (ts)' if both else 'All scores'}; rank in brackets"
-    labels = {ACCURACY.name: "error %", "cll": "NLL (ts)"}
+    labels = {accuracy: "error %", "cll": "NLL (ts)"}
     heads = ["model", *(labels.get(score, metric_label(score)) for score in shown)]
     return [_numbered(title, heads, rows)]
 

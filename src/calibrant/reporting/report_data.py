@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from calibrant.registry.lookup import metrics
-from calibrant.registry.metrics.proper import ACCURACY
+from calibrant.registry.lookup import metrics, with_role
 from calibrant.render.verdicts.api import InputVerdict, Verdict, verdict
 from calibrant.reporting.document import Block, Columns, Panel, numbered, present
 from calibrant.results.evaluation import COMPARISON, Evaluation, Result
@@ -129,7 +128,7 @@ def _numbers(result: Result) -> dict[tuple[str, str], float]:
     random = {spec for spec, metric in known.items() if metric is not None and metric.random}
     out = {("metric", spec): e.value for spec, e in result.metrics.items() if spec not in random}
     out |= {("check", key): check.observed for key, check in result.checks.items()}
-    shared = {key[1]: value for key, value in out.items() if key[1] == ACCURACY.name}
+    shared = {key[1]: value for key, value in out.items() if key[1] in with_role("hit_rate")}
     return out | {("either", name): value for name, value in shared.items()}
 
 
