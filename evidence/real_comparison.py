@@ -88,7 +88,7 @@ what the ranking of classes is still worth.
 
 {noise_said}
 
-## Beside published numbers
+## Comparison with published numbers
 
 {published}
 """

@@ -49,7 +49,7 @@ calibration error is of the true error, which the value of a binned one exceeds.
 
 {tables}
 
-## What was gained
+## Improvement
 
 Before minus after on the same test rows, with paired 95 % intervals. Where the map is injective, a gain in `nll` is the
 fall of its own calibration error (an expected Kullback-Leibler divergence), one in `brier` that of CE₂² (Gruber &
@@ -74,7 +74,7 @@ with a number for every pair of classes have 10 100 numbers for 5000 rows.
 
 {hundreds}
 
-## Beside published numbers
+## Comparison with published numbers
 
 Test scores that Kull et al. (2019) published of the same logits; they chose the penalties of Dirichlet calibration and
 matrix scaling by cross-validation, and averaged the maps of five folds. Ours are the defaults, 0.2 and 0.001, in one

@@ -114,7 +114,7 @@ Errors of every class, and `uce`, which is not 0 for a perfect model but has the
 
 {class_null}
 
-## What is detectable
+## Detectable error and power
 
 `detectable` is the error that a model must have, the same everywhere, to lie above the null band four times in five. Of
 each metric: the mean `detectable` of a perfect model, and the share of {detectable_count} simulations in which a model

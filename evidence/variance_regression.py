@@ -221,7 +221,7 @@ def score_table(many: list[Run]) -> list[str]:
 
 
 def other_table(settings: dict[str, list[Run]]) -> list[str]:
-    """Other readings, the mean of five runs each."""
+    """Sale price and standardised targets, the mean of five runs each."""
     steps = (500, 1000, 2000)
     lines = _head("", steps)
     for name, runs in settings.items():
@@ -299,7 +299,7 @@ its bound.
 
 {scores}
 
-## Other readings
+## Sale price and standardised targets
 
 Medians of five networks. *Sale price*: the same in raw units of 10⁶, with V-9 as the target. *Standardised*: sale price
 and features standardised by the training rows, the variance as a softplus; errors are in units of the price's variance.

@@ -2,7 +2,8 @@
 
     python scripts/take_screenshots.py report.html FOLDER
 
-Needs playwright and a Chromium (`CALIBRANT_CHROMIUM` names one that is not on the path).
+`docs/figures/report.png` is `first.png`, the first screen, of the report of `calibrant demo`. Needs playwright and a
+Chromium (`CALIBRANT_CHROMIUM` names one that is not on the path).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 VIEWS = {"light": (1200, "light"), "dark": (1200, "dark"), "phone": (390, "light"), "phone-dark": (390, "dark")}
+FIRST = {"width": 1180, "height": 960}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
          "--disable-sync", "--no-first-run"]  # fmt: skip
 
@@ -43,6 +45,11 @@ def take_screenshots(path: Path, folder: Path) -> list[Path]:
                 out.append(folder / (f"{name}.png" if not k else f"{name}-{k}.png"))
                 page.screenshot(path=out[-1], full_page=True)
             page.close()
+        page = open_report(browser, path, FIRST["width"], "light")
+        page.set_viewport_size(FIRST)
+        out.append(folder / "first.png")
+        page.screenshot(path=out[-1])
+        page.close()
         page = open_report(browser, path, 900, "light")
         out.append(folder / "print.pdf")
         page.pdf(path=out[-1], format="A4", print_background=True)
