@@ -16,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 VIEWS = {"light": (1200, "light"), "dark": (1200, "dark"), "phone": (390, "light"), "phone-dark": (390, "dark")}
-FIRST = {"width": 1180, "height": 960}
+FIRST = {"width": 1180, "height": 985}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
          "--disable-sync", "--no-first-run"]  # fmt: skip
 

@@ -33,7 +33,17 @@ MAX_SEED = 2**64 - 1
 
 
 class CalibrantError(Exception):
-    """Base class of every error Calibrant raises on purpose; its message is one line."""
+    """Base class of every error Calibrant raises on purpose; its message is one line.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> try:
+    ...     cal.metrics()["ece"].option("bin")
+    ... except cal.CalibrantError as error:
+    ...     print(error)
+    ece: expected one of its options: bins, binning, norm, of, got 'bin'; did you mean 'bins'?
+    """
 
     exit_code = 2
 

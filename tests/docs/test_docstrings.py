@@ -14,7 +14,7 @@ import pytest
 
 import calibrant as cal
 
-VERBS = [name for name in cal.__all__ if inspect.isfunction(getattr(cal, name))]
+VERBS = [name for name in cal.__all__ if inspect.isfunction(inspect.unwrap(getattr(cal, name)))]
 CLASSES = [name for name in cal.__all__ if inspect.isclass(getattr(cal, name))]
 
 
@@ -25,6 +25,7 @@ def public_objects() -> Iterator[tuple[str, Any]]:
     for place, module in places:
         for name in module.__all__:
             value = getattr(module, name)
+            value = value if inspect.isclass(value) else inspect.unwrap(value)  # of a cache
             if not (inspect.isfunction(value) or inspect.isclass(value)) or id(value) in seen:
                 continue
             seen.add(id(value))
@@ -67,6 +68,19 @@ def _describes(text: str, parameter: str) -> bool:
     lines = text.partition("Parameters\n----------")[2].splitlines()
     heads = [line.split(":")[0] for line in lines if line and not line.startswith(" ")]
     return any(parameter in (name.strip(" *") for name in head.split(",")) for head in heads)
+
+
+MADE_BY = {
+    "cal.Classification": "from_logits", "cal.Regression": "from_gaussian", "cal.Judged": "from_confidence",
+    "cal.Detection": "from_scores",
+}  # fmt: skip
+"""Classes whose example is that of the method that makes them."""
+
+
+@pytest.mark.parametrize("name", [f"cal.{name}" for name in cal.__all__ if name != "CalibrantWarning"])
+def test_public_names_have_an_example(name: str) -> None:
+    method = MADE_BY.get(name)
+    assert ">>>" in (inspect.getdoc(OBJECTS[f"{name}.{method}" if method else name]) or "")
 
 
 @pytest.mark.parametrize("name", CLASSES)

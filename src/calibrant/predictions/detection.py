@@ -56,6 +56,17 @@ class Detection(Predictions):
             JSON values to keep with the scores.
         name : str
             The name in results.
+
+        Returns
+        -------
+        Detection
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> scores = cal.Detection.from_scores([0.1, 0.2, 0.6], [0.5, 0.9])
+        >>> cal.measure(scores, "auroc")
+        {'auroc': 0.8333333333333334}
         """
         parts = []
         for what, value in (("inside scores", inside), ("outside scores", outside)):

@@ -55,6 +55,17 @@ class Judged(Predictions):
             Booleans, or the integers 0 and 1.
         ids, weights, columns, meta, name
             As in `Classification.from_logits`.
+
+        Returns
+        -------
+        Judged
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> answers = cal.Judged.from_confidence([0.9, 0.6, 0.8], [True, False, True])
+        >>> round(cal.measure(answers, "brier")["brier"], 4)
+        0.2733
         """
         values = as_floats(confidence, "confidence")
         if values.ndim not in (1, 2) or values.size == 0:

@@ -28,7 +28,18 @@ class Settings:
 
 @dataclass(frozen=True)
 class Estimate(Record):
-    """A value with its interval (NaN where there is none) and the values a calibrated model would give."""
+    """A value with its interval (NaN where there is none) and the values a calibrated model would give.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> predictions = cal.Classification.from_probs([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]], [0, 1, 1])
+    >>> accuracy = cal.evaluate(predictions, "accuracy")["accuracy"]
+    >>> round(accuracy.value, 4), accuracy.n, accuracy.level
+    (0.6667, 3, 0.95)
+    >>> accuracy.low < accuracy.value < accuracy.high
+    True
+    """
 
     value: float
     n: int

@@ -26,7 +26,20 @@ MODULES = (
 
 @cache
 def metrics() -> dict[str, Metric]:
-    """Every metric by name, in the order in which tables show them."""
+    """Every metric by name, in the order in which tables show them.
+
+    Returns
+    -------
+    dict of str to Metric
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.metrics()["ece"]
+    Metric(name='ece', title='Expected calibration error', direction='lower', family='calibration errors')
+    >>> [name for name, metric in cal.metrics().items() if metric.proper][:2]
+    ['nll', 'brier']
+    """
     modules = (import_module(f"calibrant.registry.metrics.{module}") for module in MODULES)
     return {metric.name: metric for module in modules for metric in module.METRICS}
 

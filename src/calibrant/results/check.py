@@ -110,7 +110,7 @@ class Check(Record):
         """The two-sided p-value with the observed value counted among the replicates: never 0 by their number alone.
 
         Far beyond all replicates it is at most that of a normal distribution of twice their standard deviation, which
-        bounds tails up to exponential ones where it is above 1/2000: few replicates do not hide what is hopeless.
+        bounds tails up to exponential ones where it is above 1/2000: few replicates then do not limit the evidence.
         """
         if isinstance(self.draws, str) or math.isnan(self.mid_p):
             return self.two_sided

@@ -251,7 +251,24 @@ class Evaluation(Stored):
         return json.dumps(self.to_json(), indent=1, allow_nan=False)
 
     def save(self, path: str | Path) -> Path:
-        """Write the JSON; an interrupted write leaves no file behind."""
+        """Write the JSON; an interrupted write leaves no file behind.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Path
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> predictions = cal.Classification.from_probs([[0.8, 0.2], [0.3, 0.7]], [0, 1])
+        >>> path = cal.evaluate(predictions, "nll").save("evaluation.json")
+        >>> cal.Evaluation.load(path)
+        Evaluation(kind='evaluation', inputs=['predictions'], metrics=1)
+        """
         path = Path(path)
         with atomic_write(path) as stream:
             stream.write((self.dumps() + "\n").encode())
@@ -259,7 +276,24 @@ class Evaluation(Stored):
 
     @classmethod
     def load(cls, path: str | Path) -> Evaluation:
-        """Read a file that `save` wrote."""
+        """Read a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Evaluation
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> predictions = cal.Classification.from_probs([[0.8, 0.2], [0.3, 0.7]], [0, 1])
+        >>> path = cal.evaluate(predictions, "accuracy").save("evaluation.json")
+        >>> cal.Evaluation.load(path)["accuracy"].value
+        1.0
+        """
         return read_stored(
             path,
             cls.from_json,
