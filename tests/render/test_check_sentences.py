@@ -31,7 +31,7 @@ def test_observed_expected_and_direction(check, said):
     ("accuracy", LOW, "accuracy is lower than expected"), ("accuracy", HIGH, "accuracy is higher than expected"),
     ("nll", HIGH, "worse than expected"), ("brier", LOW, "better than expected"),
     ("picp(level=0.9)", LOW, "cover less"), ("ece(bins=5)", HIGH, "miscalibrated by more"),
-    ("calibration_error", LOW, "better calibrated than any"),
+    ("calibration_error", LOW, "fitted to these rows, or dependent rows"),
 ])  # fmt: skip
 def test_what_a_surprise_means(key, check, meaning):
     assert meaning in describe_check(key, check)
@@ -44,7 +44,9 @@ def test_the_rule_decides():
 
 
 @pytest.mark.parametrize(("model", "alone", "said"), [
-    (IN, HIGH, "no reason for distrust"), (LOW, IN, "no reason for trust"), (HIGH, IN, "no reason for trust"),
+    (IN, HIGH, "does not contradict the members"),
+    (LOW, IN, "but its members do not expect this value"),
+    (HIGH, IN, "but its members do not expect this value"),
     (IN, IN, "call the model calibrated; the check of the members agrees"),
     (HIGH, HIGH, "call the model miscalibrated; the check of the members agrees"),
     (LOW, HIGH, "call the model miscalibrated; the check of the members disagrees"),

@@ -142,7 +142,7 @@ def test_advice_for_regression_is_a_method_for_regression():
     y = rng.normal(size=2000)
     verdict = cal.evaluate(cal.Regression.from_gaussian(np.zeros(2000), np.full(2000, 0.6), y), curves=False).verdict
     assert "--method variance" in verdict.next_step
-    assert verdict.headline.startswith("Predictive distributions are too narrow (coverage ")
+    assert verdict.headline.startswith("Too narrow (coverage averaged over all levels: ")
 
 
 def test_the_slope_of_dependent_rows_is_tested_by_its_interval():

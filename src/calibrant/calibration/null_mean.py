@@ -52,3 +52,38 @@ def p_value(total: float, variance: float, third: float, step: float = 0.0) -> f
         return 1.0
     lower, upper = tails(x, third / error**3)
     return min(1.0, 2.0 * (upper if x > 0 else lower))
+
+
+MANY = 1e4
+"""Variance of a count from which it is taken as normal."""
+
+
+def detectable_shift(variance: float, n: float, level: float) -> float:
+    """The smallest shift of a mean of n outcomes that a two-sided test at this level detects with 80% power.
+
+    variance: of the sum of outcomes if predictions are right. Where they are nearly certain, surprises are Poisson, and
+    a shift adds to their variance too: with no expected surprise at all, 1.6/n is detected, not 0.
+    """
+    from scipy.special import gammainc, gammaincinv, ndtri
+
+    if variance > MANY:
+        return math.sqrt(variance) * float(ndtri(1.0 - level / 2.0) + ndtri(0.8)) / n
+    low, high = 0, max(1, math.ceil(variance))
+    while gammainc(high, variance) > level / 2.0:  # P(X ≥ high) of a Poisson variable
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if gammainc(middle, variance) > level / 2.0 else (low, middle)
+    return (float(gammaincinv(high, 0.8)) - variance) / n
+
+
+def rows_to_detect(variance_of_row: float, shift: float, level: float) -> int:
+    """The number of rows from which such a shift is detected."""
+    low, high = 0, 1
+    while detectable_shift(high * variance_of_row, high, level) > shift:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = detectable_shift(middle * variance_of_row, middle, level) <= shift
+        low, high = (low, middle) if enough else (middle, high)
+    return high

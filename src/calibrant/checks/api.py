@@ -31,9 +31,9 @@ from calibrant.pipeline.select_metrics import Input, second_class
 from calibrant.predictions.base import Note, check_block_rows, repeated_unit, unit_text
 from calibrant.predictions.files.stream import Stream
 from calibrant.render.formatting import count
-from calibrant.render.verdicts.calibration import holm
-from calibrant.render.verdicts.check_sentences import interpret
+from calibrant.render.verdicts.check_sentences import BETTER_CALIBRATED, interpret, is_too_low
 from calibrant.render.verdicts.checks import CheckSubject, judge_checks
+from calibrant.render.verdicts.direction import holm
 from calibrant.results.check import BAYESIAN, BOTH, CLASS_FREQUENCY, EXACT, INDEPENDENT, LEVEL, RULES, Check
 from calibrant.results.evaluation import CHECK, Evaluation, Group, Result
 from calibrant.results.pass_rates import PassTable, ShiftedCheck
@@ -45,6 +45,8 @@ MOST_DRAWS = 1_000_000
 ROUGH = 0.03
 """Error of a probability from which an approximation by moments is reported."""
 WIDE_WEIGHTS = 4096.0
+TOO_LOW = 0.005
+"""The p-value from which a calibration error is suspiciously low."""
 
 
 def check(
@@ -162,7 +164,10 @@ def check(
             chosen = usual if statistics is None else chosen
         report = progress_reporter(progress, item.name, position, len(inputs), "drawing", 1.0)
         run = InputCheck(rows, chosen, plans, Cells.of(groupings, getattr(example, "classes", 1)), block_rows, report)
-        checks = [[corrected_for_family(of_plan[0]), *of_plan[1:]] for of_plan in run.run()]
+        checks = [
+            [corrected_for_family(of_plan[0], plan.reading == BAYESIAN and example.members > 1), *of_plan[1:]]
+            for plan, of_plan in zip(plans, run.run(), strict=True)
+        ]
         groups = run.groups(checks)
         shift_name = ",".join(cells or ())
         shifted, named = ([g for g in groups if (g.by == shift_name) is is_cell] for is_cell in (True, False))
@@ -183,6 +188,10 @@ def check(
         for k, plan in enumerate(plans if cells else ()):
             parts = [(*g.value, g.n, g.independent if k else g.checks) for g in shifted]
             tables.append(PassTable(item.name, plan.reading, tuple(ShiftedCheck(*part) for part in parts)))
+        low = [key for key, found in (second or first).items() if is_too_low(key, found) and found.test_p <= TOO_LOW]
+        if low:
+            verb = "is" if len(low) == 1 else "are"
+            notes.append(Note("too-low", f"{item.name}: {' and '.join(low)} {verb} {BETTER_CALIBRATED}"))
         notes += [*item.notes(), *_notes(run, draws, named, first), *(scaling.notes(rows) if scaling else ())]
         if found := repeated_unit(item):
             hint = "expected ranges are too narrow; `calibrant evaluate --units {column}` has intervals by unit"
@@ -210,9 +219,18 @@ def check(
     )
 
 
-def corrected_for_family(checks: Mapping[str, Check]) -> dict[str, Check]:
-    """The checks of a reading with their p-values corrected for the number of statistics."""
-    p_values = [math.nan if check.passed_interval is None else check.test_p for check in checks.values()]
+def corrected_for_family(checks: Mapping[str, Check], may_be_low: bool = True) -> dict[str, Check]:
+    """The checks of a reading with their p-values corrected for the number of statistics.
+
+    may_be_low: whether a calibration error below what the model expects speaks against the reading. It does where one
+    of several members draws all rows; else it only suggests that predictions were fitted to these rows.
+    """
+    p_values = [
+        math.nan if check.passed_interval is None
+        else 1.0 if not may_be_low and is_too_low(key, check)
+        else check.test_p
+        for key, check in checks.items()
+    ]  # fmt: skip
     adjusted = holm(p_values)
     return {key: replace(check, p_adjusted=p) for (key, check), p in zip(checks.items(), adjusted, strict=True)}
 

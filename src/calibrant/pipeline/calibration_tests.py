@@ -7,8 +7,8 @@ cannot disagree. What it decides is said in `render.verdicts.calibration`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,13 @@ from calibrant.predictions import Classification, Judged, Regression
 from calibrant.predictions.files.stream import Stream
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.metric import Spec
+from calibrant.registry.metrics.classwise import CWCE, CWCE_OF_ROWS
 from calibrant.registry.state.accumulators import Accumulated, Reduced
-from calibrant.registry.state.binned_state import BinnedPairs
-from calibrant.registry.state.classwise_state import Table
+from calibrant.registry.state.binned_state import FEWEST_UNITS, BinnedPairs
+from calibrant.registry.state.class_rows import MOST_KEPT, ClassRows
+from calibrant.registry.state.classwise_state import MOST_JOINT, Table
 from calibrant.registry.state.pairs import KeptPairs
-from calibrant.render.verdicts.calibration import FAMILY_LEVEL, holm
+from calibrant.render.verdicts.direction import holm
 from calibrant.results.verdict import ClassShare, Evidence
 
 
@@ -42,11 +44,15 @@ class Family:
     """Statistics that show a direction, and are no tests of the family."""
     missing: Mapping[str, str]
     """Specs that these predictions cannot give, and why."""
+    of_rows: Mapping[str, Spec] = field(default_factory=dict)
+    """For tests that need whole predictions here: what is computed in their place."""
+    by_unit: bool = False
+    """Whether rows depend on each other."""
 
     @property
     def specs(self) -> tuple[Spec, ...]:
         """Everything that has to be computed."""
-        return (*self.tests, *self.direction)
+        return (*self.tests, *self.direction, *self.of_rows.values())
 
 
 def family_of(source: Input, by_unit: bool) -> Family | None:
@@ -55,16 +61,32 @@ def family_of(source: Input, by_unit: bool) -> Family | None:
     kind = kind_of(example)
     if kind is None or not example.has_labels or not getattr(example, "has_confidence", True):
         return None
-    tests, missing = verdict_specs(example), {}
+    tests, missing, of_rows = verdict_specs(example), {}, {}
     for spec in tests:
-        if reason := spec.metric.unsupported_reason(spec, example):
-            missing[spec.text] = reason.text
+        if spec.metric is CWCE and (by_unit or example.weights is not None or getattr(example, "soft", False)):
+            if reason := whole_predictions_refused(source, int(spec["bins"])):
+                missing[spec.text] = reason
+            else:
+                of_rows[spec.text] = Spec(CWCE_OF_ROWS, spec.options)
+        elif unsupported := spec.metric.unsupported_reason(spec, example):
+            missing[spec.text] = unsupported.text
         elif by_unit and not spec.metric.supports_units:
             missing[spec.text] = "rows of a unit are dependent"
         elif isinstance(source, Stream) and source.n > MAX_KEPT_ROWS and spec.metric.keeps_rows(spec):
             missing[spec.text] = f"it keeps every row, and there are {source.n}"
     direction = verdict_specs(example, "test_direction") if kind == "classes" else []
-    return Family(kind, tuple(spec for spec in tests if spec.text not in missing), tuple(direction), missing)
+    known = tuple(spec for spec in tests if spec.text not in missing and spec.text not in of_rows)
+    return Family(kind, known, tuple(direction), missing, of_rows, by_unit)
+
+
+def whole_predictions_refused(source: Input, bins: int) -> str:
+    """Why class-wise errors cannot be tested with weights, units or soft labels; empty if they can."""
+    classes = int(getattr(source.example, "classes", 1))
+    if classes * bins > MOST_JOINT:
+        return f"with weights, units or soft labels it is tested for up to {MOST_JOINT // bins} classes"
+    if source.n * classes > MOST_KEPT:
+        return "with weights, units or soft labels it needs whole predictions, and there are too many rows"
+    return ""
 
 
 def collect_evidence(
@@ -76,30 +98,26 @@ def collect_evidence(
 ) -> Evidence:
     """The evidence of one input, after its pass."""
     tests, missing = {}, dict(family.missing)
-    stricter = replace(settings, level=1.0 - FAMILY_LEVEL / max(len(family.tests), 1))
-    for spec in family.tests:
+    soft = bool(getattr(example, "soft", False))
+    computed = {**{spec.text: spec for spec in family.tests}, **family.of_rows}
+    order = [spec.text for spec in verdict_specs(example)]
+    for text in sorted(computed, key=order.index):
+        spec = computed[text]
         e = estimates[spec.text]
-        if math.isnan(e.p_value) and spec.metric.direction == "lower" and math.isfinite(e.low):
-            # no redrawn labels (units, soft labels): whether the interval at the level of the correction excludes 0
-            strict = metrics.each[spec.text].result(stricter)
-            if strict.high > strict.low:
-                e = replace(e, p_value=(1.0 - stricter.level) if strict.low > 0.0 else 1.0)
-            else:
-                missing[spec.text] = "its interval has no width"
+        if math.isnan(e.value) and spec.metric.relevant_error > 0.0 and soft:
+            missing[text] = "it is undefined for these soft labels"
         elif math.isnan(e.p_value) and math.isfinite(e.low) and e.high > e.low and math.isfinite(spec.metric.expected):
-            # a robust interval by units, symmetric about the value: Student's t with one degree less than units
-            units = number_of_units(metrics.each[spec.text])
-            if units < FEWEST_UNITS:
-                missing[spec.text] = f"{units} units are too few"
-            else:
+            if spec.metric.is_calibration_error or not family.by_unit:
+                missing[text] = untested_reason(family, e, soft)
+            elif (units := number_of_units(metrics.each[spec.text])) < FEWEST_UNITS:
+                missing[text] = f"{units} units are too few"
+            else:  # a robust interval by units, symmetric about the value: Student's t with one degree less than units
                 error = 0.5 * (e.high - e.low) / normal_quantile(e.level)
                 t = abs(e.value - spec.metric.expected) / error
                 e = replace(e, p_value=float(2.0 * stdtr(units - 1, -t)))
         elif math.isnan(e.p_value):
-            missing[spec.text] = (
-                "it cannot be estimated" if math.isnan(e.value) else "no valid test is known for such rows"
-            )
-        tests[spec.text] = e
+            missing[text] = untested_reason(family, e, soft)
+        tests[text] = e
     return Evidence(
         family.kind,
         tests,
@@ -110,8 +128,18 @@ def collect_evidence(
     )
 
 
-FEWEST_UNITS = 20
-"""Units below which the robust standard error of the slope is too small."""
+NO_SPREAD_LEFT = "soft labels equal to the predictions are no evidence"
+
+
+def untested_reason(family: Family, e: Estimate, soft: bool) -> str:
+    """Why a test has no p-value."""
+    if math.isnan(e.value) or math.isinf(e.value):
+        return "not estimable from these outcomes"
+    if soft:
+        return NO_SPREAD_LEFT
+    if family.by_unit and family.kind == "regression":
+        return "no test is known for dependent rows"
+    return "too few units" if family.by_unit else "not estimable from these outcomes"
 
 
 def number_of_units(accumulator: Any) -> int:
@@ -133,7 +161,10 @@ def mean_and_share(metrics: Accumulated, family: Family) -> tuple[float, float] 
 
 
 def class_shares(metrics: Accumulated, example: Classification | Judged | Regression) -> tuple[ClassShare, ...]:
-    """The classes whose mean probability differs significantly from their share, from the class-wise table."""
+    """The classes whose mean probability differs significantly from their share, from the class-wise table or rows."""
+    rows = next((state for state in metrics.states.values() if isinstance(state, ClassRows)), None)
+    if rows is not None and rows.p and isinstance(example, Classification):
+        return significant_shares(example, *rows.mean_gaps())
     state = next((state for state in metrics.states.values() if isinstance(state, Table)), None)
     if state is None or state.weighted or state.by_unit or not isinstance(example, Classification) or not state.n:
         return ()
@@ -145,12 +176,17 @@ def class_shares(metrics: Accumulated, example: Classification | Judged | Regres
     total, variance = (p - y).sum(axis=1), (p - squares).sum(axis=1)
     third = -(p - 3.0 * squares + 2.0 * cubes).sum(axis=1)
     p_values = [p_value(t, max(v, 0.0), g, 1.0) for t, v, g in zip(total, variance, third, strict=True)]
+    return significant_shares(example, p.sum(axis=1) / state.n, y.sum(axis=1) / state.n, p_values)
+
+
+def significant_shares(
+    example: Classification, predicted: np.ndarray, observed: np.ndarray, p_values: Sequence[float]
+) -> tuple[ClassShare, ...]:
+    """The classes whose p-value is significant after correction for their number."""
     adjusted = holm(p_values)
     names = example.class_names or tuple(str(k) for k in range(example.classes))
     return tuple(
-        ClassShare(
-            plain(str(names[k])), float(p[k].sum()) / state.n, float(y[k].sum()) / state.n, p_values[k], adjusted[k]
-        )
+        ClassShare(plain(str(names[k])), float(predicted[k]), float(observed[k]), p_values[k], adjusted[k])
         for k in range(len(p_values))
         if adjusted[k] <= 0.05
     )

@@ -26,7 +26,7 @@ from calibrant.predictions.files.stream import Stream
 from calibrant.registry import lookup
 from calibrant.registry.estimate import Settings
 from calibrant.registry.lookup import ALL, DEFAULT, SETS, by_default
-from calibrant.render.verdicts.calibration import Subject, judge
+from calibrant.render.verdicts.calibration import Subject, judge, suspicion
 from calibrant.results.error_hierarchy import SPECS, ErrorHierarchy
 from calibrant.results.evaluation import Evaluation
 from calibrant.results.sample_size import SampleSizeCurves
@@ -335,6 +335,8 @@ def run_evaluation(predictions: Inputs, metrics: Metrics, options: EvaluateOptio
             verdict = untested(source)
             if runner.evidence is not None:
                 verdict = judge(runner.evidence, subject(source, settings, units), relevant_error)
+                if text := suspicion(verdict):
+                    notes.append(Note("too-low", f"{source.name}: {text}"))
             result = replace(result, verdict=verdict)
         results.append(replace(result, ladder=ErrorHierarchy.of(result.metrics)) if options.hierarchy else result)
         report("done", 1.0)

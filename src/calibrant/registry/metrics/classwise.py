@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from calibrant.calibration.norms import Statistic, power_norm
-from calibrant.kernels.rows import JOINT
+from calibrant.kernels.rows import JOINT, PROBS
 from calibrant.predictions import Classification
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.metric import Metric, Option, Spec, refuse_weights
-from calibrant.registry.metrics.calibration import BINS, BROECKER, HARD, PLUG_IN, calibration_error
+from calibrant.registry.metrics.calibration import BINS, BROECKER, HARD, LABELS, PLUG_IN, calibration_error
 from calibrant.registry.state.accumulators import Reduced
+from calibrant.registry.state.class_rows import MOST_REDRAWN, class_rows_metric
 from calibrant.registry.state.classwise_state import (
     Cells,
     Entries,
@@ -41,10 +43,15 @@ def classwise_columns(spec: Spec, predictions: Classification) -> frozenset[Hash
 
 
 def joint_columns(spec: Spec, predictions: Classification) -> frozenset[Hashable]:
-    """The sums of each two cells, unless there are too many, or weights, with which there is no interval."""
+    """The sums of each two cells, unless there are too many, or weights, with which there is no interval.
+
+    Of few rows the probabilities too, because labels are then redrawn row by row.
+    """
     bins = int(spec["bins"])
-    wanted = predictions.weights is None and is_joint(predictions.classes, bins)
-    return frozenset({(JOINT, bins)} if wanted else ())
+    if predictions.weights is not None or not is_joint(predictions.classes, bins):
+        return frozenset()
+    few = predictions.n * predictions.classes <= MOST_REDRAWN
+    return frozenset({(JOINT, bins), PROBS} if few else {(JOINT, bins)})
 
 
 def _cwce(spec: Spec, predictions: Classification) -> Reduced:
@@ -65,7 +72,10 @@ def _of_table(state: Table, settings: Settings, power: float, divisor: int) -> E
     if not settings.intervals or state.weighted or state.by_unit:
         return Estimate.of(value, state.n)
     top = 2.0 ** (1.0 / power) if divisor == 1 else 1.0
-    return classwise_error(drawn, value, state.n, make(drawn), settings, top)
+    gaps = state.redrawn_gaps(settings) if drawn.joint is not None else None
+    if gaps is not None:
+        gaps = gaps[:, np.flatnonzero(state.table.astype(np.float64)[0].ravel() > 0)]
+    return classwise_error(drawn, value, state.n, make(drawn), settings, top, gaps)
 
 
 class_error = partial(
@@ -95,6 +105,13 @@ CWCE = binned_class_error(
         Option("average", False, "mean over classes instead of their sum"),
     ),
 )
+
+CWCE_OF_ROWS = replace(
+    CWCE, name="cwce_of_rows", needs=LABELS, merge="rows", interval_columns=lambda spec, predictions: frozenset(),
+    required_columns=lambda spec, predictions: frozenset(("class", k) for k in range(predictions.classes)),
+    accumulate=lambda spec, predictions: class_rows_metric(predictions.classes, int(spec["bins"]), float(spec["p"])),
+)  # fmt: skip
+"""The same of whole predictions: the test behind the verdict with weights, units or soft labels."""
 
 SCE = binned_class_error(
     name="sce",

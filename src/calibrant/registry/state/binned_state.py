@@ -11,10 +11,12 @@ import numpy as np
 
 from calibrant.calibration.binning import BinSums, BinTable, UnitSums, equal_width
 from calibrant.calibration.consistency import ConsistencyRows
-from calibrant.calibration.inversion import detectable, union_of_inversions
+from calibrant.calibration.inversion import detectable, replicates_for, union_of_inversions
 from calibrant.calibration.norms import Statistic
 from calibrant.intervals import NONE, Interval
 from calibrant.kernels.exact import GroupSums
+from calibrant.kernels.philox import normals, uniform_table
+from calibrant.kernels.resampling import INVERSION, correlated
 from calibrant.kernels.rows import Rows
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.state.accumulators import Reduced, State, counting
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 4096
 """Maximum number of bins for which gaps are redrawn: with more, hardly any bin has enough rows."""
+NO_SPREAD = 1e-18
+"""Mean squared difference of label and prediction up to which rows show no spread: soft labels equal to predictions."""
+FEWEST_UNITS = 20
+"""Units below which a robust covariance is too small to test an error."""
+STUDENT = 101
+"""Purpose of the random numbers that make normal gaps those of a multivariate t variable."""
 MakeStatistic = Callable[[BinTable], Statistic]
 
 
@@ -126,6 +134,9 @@ def error_of_bins(
     if inverted is not None and covariance is not None:
         zero = None if gaps is None or state.offset is not None else gaps
         interval = inverted_interval(inverted(table), table, covariance, zero, settings)
+        if gaps is None and (table.wwdd > NO_SPREAD * table.ww).any():
+            degrees = np.inf if state.units is None else state.units.units() - 1
+            null = robust_facts(statistic, covariance, table.share, value, settings, degrees)
     return Estimate.of(value, state.n, interval, settings, (0.0, 1.0), **null)
 
 
@@ -183,3 +194,30 @@ def null_band(drawn: np.ndarray, value: float, settings: Settings) -> dict[str, 
     exceeding = float((drawn >= value * (1 - 1e-12)).sum())
     p_value = min(1.0, 2.0 * (exceeding + 1.0) / (len(drawn) + 1.0))
     return {"null_low": float(low), "null_high": float(high), "p_value": p_value}
+
+
+def robust_facts(
+    statistic: Statistic, covariance: np.ndarray, share: np.ndarray, value: float, settings: Settings, degrees: float
+) -> dict[str, float]:
+    """The p-value and the detectable error where labels cannot be redrawn: units, or soft labels.
+
+    The gaps of a calibrated model then have the covariance (B,) or (B, B) that was observed, estimated with so many
+    degrees of freedom: they are drawn as a multivariate t variable. There is no band, because it would depend on the
+    model's own gaps.
+    """
+    drawn = robust_noise(covariance, settings, degrees)
+    facts = null_facts(statistic, drawn, share, value, settings)
+    return {name: facts[name] for name in ("p_value", "detectable")}
+
+
+def robust_noise(covariance: np.ndarray, settings: Settings, degrees: float) -> np.ndarray:
+    """Draws (R, B) of gaps with mean 0 and this covariance, (B,) or (B, B)."""
+    replicates = replicates_for(len(covariance), settings.resamples)
+    noise = normals(settings.seed, INVERSION, replicates, len(covariance))
+    noise = noise * np.sqrt(covariance) if covariance.ndim == 1 else correlated(noise, covariance)
+    if np.isfinite(degrees):
+        from scipy.special import chdtri
+
+        u = uniform_table(settings.seed, STUDENT, replicates, 1)
+        noise = noise * np.sqrt(degrees / chdtri(degrees, u))
+    return noise

@@ -24,10 +24,11 @@ from calibrant.kernels.exact import UnitTable
 from calibrant.kernels.loops.optional_columns import FIXED, joint_entries
 from calibrant.kernels.philox import normals
 from calibrant.kernels.resampling import INVERSION, correlated
-from calibrant.kernels.rows import JOINT, Rows
+from calibrant.kernels.rows import JOINT, PROBS, Rows
 from calibrant.registry.estimate import Estimate, Settings
 from calibrant.registry.state.accumulators import Reduced, State
 from calibrant.registry.state.binned_state import null_facts
+from calibrant.registry.state.class_rows import MOST_REDRAWN, redrawn_gaps
 
 MOST_JOINT = 320
 """Cells (classes times bins) up to which those of different classes are drawn together."""
@@ -49,7 +50,9 @@ class Table(State):
     joint: UnitTable | None = None
     """The sums of each two cells (2, C·bins, C·bins), where an interval needs them."""
     weighted: bool = False
-    MERGED: ClassVar = ("table", "joint", "weighted")
+    probs: list[np.ndarray] = field(default_factory=list)
+    """The probabilities (N, C) of rows, while there are few: their labels are redrawn row by row."""
+    MERGED: ClassVar = ("table", "joint", "weighted", "probs")
 
     def collect(self, rows: Rows, spread: bool) -> None:
         """Add the table of these rows."""
@@ -58,6 +61,19 @@ class Table(State):
         joint = rows.extras.get((JOINT, self.key[1])) if spread and isinstance(self.key, tuple) else None
         if joint is not None:
             self.joint = joint + (self.joint or 0)
+        probs = rows.extras.get(PROBS) if spread and joint is not None else None
+        if probs is not None and self.n * probs.shape[1] <= MOST_REDRAWN:
+            self.probs.append(np.array(probs))
+        else:
+            self.probs.clear()
+
+    def redrawn_gaps(self, settings: Settings) -> np.ndarray | None:
+        """Signed gaps (R, C·bins) of labels that are redrawn row by row; None where there are too many rows."""
+        p = np.concatenate(self.probs) if self.probs else np.empty((0, 1))
+        if len(p) != self.n or p.size > MOST_REDRAWN or not isinstance(self.key, tuple):
+            return None
+        p = p[np.lexsort(p.T)]
+        return redrawn_gaps(p, None, int(self.key[1]), settings.resamples, settings.seed)
 
 
 def table_metric(key: Hashable, reduce: Callable[[Table, Settings], Estimate]) -> Reduced:
@@ -164,12 +180,17 @@ def _symmetric(joint: UnitTable) -> np.ndarray:
 
 
 def classwise_error(
-    cells: Cells, value: float, n: int, statistic: Statistic, settings: Settings, top: float
-) -> Estimate:
-    """The error with its interval and null band, from the cells that are drawn."""
+    cells: Cells, value: float, n: int, statistic: Statistic, settings: Settings, top: float,
+    gaps: np.ndarray | None = None,
+) -> Estimate:  # fmt: skip
+    """The error with its interval and null band, from the cells that are drawn.
+
+    gaps: (R, K) of labels that were redrawn row by row; by default the cells are.
+    """
     if not len(cells.p):
         return Estimate.of(value, n)
-    gaps, alike = cells.null_gaps(settings), float(statistic(cells.signed))
+    alike = float(statistic(cells.signed))
+    gaps = cells.null_gaps(settings) if gaps is None else gaps
     null = null_facts(statistic, gaps, cells.share, alike, settings)
     covariance, noise = cells.covariance(), None
     if cells.joint is not None:

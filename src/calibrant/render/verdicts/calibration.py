@@ -17,22 +17,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from calibrant.errors import plain
+from calibrant.calibration.null_mean import detectable_shift, rows_to_detect
 from calibrant.intervals import normal_quantile
 from calibrant.registry.estimate import Estimate
-from calibrant.registry.lookup import find, metric_label
-from calibrant.render.formatting import (
-    count,
-    format_interval,
-    format_number,
-    format_p_value,
-    format_percent,
-    format_percent_pair,
+from calibrant.registry.lookup import find
+from calibrant.render.formatting import count
+from calibrant.render.verdicts.calibration_text import FITTED, describe, is_too_low, rejected_headline
+from calibrant.render.verdicts.direction import (
+    direction_of,
+    errors_of_classes_dominate,
+    find_test,
+    holm,
+    only_classes_are_off,
 )
-from calibrant.render.verdicts.model import class_phrase, headline
+from calibrant.render.verdicts.model import headline
 from calibrant.results.verdict import (
     CALIBRATED,
     INCONCLUSIVE,
@@ -48,14 +49,12 @@ from calibrant.results.verdict import (
 
 FAMILY_LEVEL = 0.03
 """The probability of accusing a calibrated model."""
-DIRECTION_LEVEL = 0.05
-"""Once the family rejects, the level at which a statistic shows the direction."""
 POWER_QUANTILE = 0.8416212335729143
 """Φ⁻¹(0.8)."""
-DOMINANT = 2.0
-"""How many times larger the errors of classes are than that of the top label where a headline is about classes."""
 FEWEST_ROWS = 32
-"""Rows below which no model is called calibrated: 32 right answers of certainty show an accuracy above 95%."""
+"""Rows below which no model is called calibrated."""
+ROUNDING = 1e-12
+"""Slack of comparisons of p-values with the level."""
 NOTIONS = {
     "binary": "probability of the positive class",
     "classes": "top label and every class",
@@ -78,96 +77,142 @@ class Subject:
     resamples: int = 1000
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values (Holm 1979): max over the smaller ones of (m − i)·p_(i); NaN where there is none."""
-    known = sorted((p, k) for k, p in enumerate(p_values) if not math.isnan(p))
-    out, largest = [math.nan] * len(p_values), 0.0
-    for place, (p, k) in enumerate(known):
-        largest = max(largest, min(1.0, (len(known) - place) * p))
-        out[k] = largest
-    return out
-
-
 def judge(evidence: Evidence, subject: Subject, relevant_error: float | None = None) -> Verdict:
     """The verdict that the evidence of one input gives."""
     tests = _tested(evidence, subject, relevant_error)
     known = [test for test in tests if test.tested]
     notion = NOTIONS[evidence.kind]
+    untested = [test for test in tests if not test.tested and find(_name(test.metric)).is_calibration_error]
+    if untested and known:
+        notion += f"; {', '.join(PARTS.get(_name(test.metric), test.metric) for test in untested)} not tested"
+    notion += "; of the averaged prediction on these rows" * (subject.members > 1)
     if not known:
         reasons = "; ".join(dict.fromkeys(test.reason for test in tests if test.reason)) or "nothing could be estimated"
         return Verdict(NOT_TESTED, headline=UNTESTED, details=(reasons,), evidence=tests, notion=notion)
-    errors = [test for test in tests if not math.isnan(test.relevant_error)]
+    predicted, observed = evidence.shares or (math.nan, math.nan)
     rejected = [test for test in known if test.rejected]
-    verdict = Verdict(INCONCLUSIVE, notion=notion, evidence=tests, positive=subject.positive, classes=evidence.classes)
-    details = tuple(describe(test, evidence.kind) for test in tests)[:3]
+    verdict = Verdict(
+        INCONCLUSIVE, notion=notion, evidence=tests, positive=subject.positive, classes=evidence.classes,
+        predicted=predicted, observed=observed, details=tuple(describe(test, evidence.kind) for test in tests)[:3],
+    )  # fmt: skip
     if rejected:
-        relevant = any(test.largest >= test.relevant_error for test in errors if math.isfinite(test.largest))
-        unknown = not any(math.isfinite(test.largest) for test in errors)
-        status = MISCALIBRATED if relevant or unknown else NEGLIGIBLE
-        direction = DIRECTIONS_OF[evidence.kind](evidence, tests)
-        by_class = evidence.kind == "classes" and (only_classes_are_off(tests) or errors_of_classes_dominate(tests))
-        step = fix(evidence.kind, direction, subject.members, by_class=by_class)
-        return replace(
-            verdict, status=status, direction=direction, details=details,
-            headline=_rejected_headline(status, evidence, tests, direction, subject),
-            next_step=step if status == MISCALIBRATED else "",
-        )  # fmt: skip
-    needed = _rows_needed(errors, subject)
-    if needed <= subject.n and subject.n >= FEWEST_ROWS:
+        return _rejected(verdict, evidence, subject)
+    if 2.0 / (subject.resamples + 1.0) > FAMILY_LEVEL / len(known) * (1.0 + ROUNDING):
+        text = f"{subject.resamples} resamples are too few for a decision"
+        return replace(verdict, headline=headline(text), next_step="use --resamples 1000")
+    needed = _rows_needed([test for test in known if not math.isnan(test.relevant_error)], evidence, subject)
+    enough = needed <= subject.n and subject.n >= FEWEST_ROWS
+    if enough and not untested:
         rows = count(subject.n, "row")
         texts = (f"Well calibrated: no significant miscalibration in {rows}", f"Well calibrated (n = {subject.n})")
-        return replace(verdict, status=CALIBRATED, details=details, headline=headline(*texts))
+        return replace(verdict, status=CALIBRATED, headline=headline(*texts))
+    if enough:
+        part = " and ".join(PARTS.get(_name(test.metric), test.metric) for test in untested)
+        text = f"Inconclusive: {part} not tested ({untested[0].reason})"
+        step = f"{REMEDIES.get(evidence.kind, 'evaluate rows with hard labels')}, to test {part} too"
+        return replace(verdict, headline=headline(text, f"Inconclusive: {part} not tested"), next_step=step)
     verb = "is" if subject.n == 1 else "are"
     text = f"{count(subject.n, 'row')} {verb} too few to tell this model from a calibrated one"
-    few = 2.0 / (subject.resamples + 1.0) > FAMILY_LEVEL / max(len(known), 1)
-    step = collect_rows(needed)
-    if few:
-        step = f"{subject.resamples} resamples are too few for a decision: use --resamples 1000"
     return replace(
-        verdict, details=details, headline=headline(text, f"Inconclusive: only {count(subject.n, 'row')}"),
-        next_step=step, rows_needed=int(needed) if math.isfinite(needed) else 0,
+        verdict, headline=headline(text, f"Inconclusive: only {count(subject.n, 'row')}"),
+        next_step=collect_rows(needed), rows_needed=int(needed) if math.isfinite(needed) else 0,
     )  # fmt: skip
+
+
+def suspicion(verdict: Verdict) -> str:
+    """A warning where an error is far below what chance gives; empty where none is."""
+    low = [test.metric for test in verdict.evidence if is_too_low(test)]
+    return f"{' and '.join(low)} {'is' if len(low) == 1 else 'are'} {FITTED}" if low else ""
+
+
+PARTS = {"cwce": "classes", "ece": "the calibration error", "mace": "the shape of distributions"}
+"""What an error of the family tests, in the words of a headline."""
+REMEDIES = {
+    "classes": "evaluate rows with hard labels, and without weights and units",
+    "regression": "evaluate rows without units",
+}
+
+
+def _rejected(verdict: Verdict, evidence: Evidence, subject: Subject) -> Verdict:
+    """Miscalibrated, or negligibly so where the interval of each error ends below its relevant size."""
+    tests, kind = verdict.evidence, evidence.kind
+    largest = [t.largest - t.relevant_error for t in tests if t.tested and math.isfinite(t.largest - t.relevant_error)]
+    status = MISCALIBRATED if not largest or max(largest) >= 0.0 else NEGLIGIBLE
+    direction = direction_of(evidence, tests)
+    by_class = kind == "classes" and (only_classes_are_off(tests) or errors_of_classes_dominate(tests))
+    step = fix(kind, direction, subject.members, by_class=by_class) if status == MISCALIBRATED else ""
+    text = rejected_headline(status, evidence, tests, direction, subject.positive)
+    return replace(verdict, status=status, direction=direction, headline=text, next_step=step)
+
+
+def _name(spec: str) -> str:
+    return spec.partition("(")[0]
 
 
 def _tested(evidence: Evidence, subject: Subject, relevant_error: float | None) -> tuple[CalibrationTest, ...]:
     """The tests of the family with Holm's correction."""
     specs = list(evidence.tests)
-    usable = [e.p_value if math.isfinite(e.value) or math.isinf(e.value) else math.nan for e in evidence.tests.values()]
+    usable = [
+        math.nan if math.isnan(e.value) or spec in evidence.missing else e.p_value for spec, e in evidence.tests.items()
+    ]
     adjusted = holm(usable)
     family = max(sum(not math.isnan(p) for p in usable), 1)
     scale = normal_quantile(1.0 - FAMILY_LEVEL / family) + POWER_QUANTILE
-    scale /= normal_quantile(subject.level) + POWER_QUANTILE
+    factor = scale / (normal_quantile(subject.level) + POWER_QUANTILE)
+    variance = _variance_of_count(evidence, subject)
+    fewest = detectable_shift(variance, subject.n, FAMILY_LEVEL / family) if math.isfinite(variance) else 0.0
     tests = []
     for spec, p, corrected in zip(specs, usable, adjusted, strict=True):
-        e, metric = evidence.tests[spec], find(spec.partition("(")[0])
-        reason = evidence.missing.get(spec, "") or ("" if not math.isnan(p) else "it cannot be estimated")
+        e, metric = evidence.tests[spec], find(_name(spec))
+        reason = evidence.missing.get(spec, "") or ("" if not math.isnan(p) else "not estimable from these outcomes")
         relevant = metric.relevant_error
         if relevant_error is not None and not math.isnan(relevant):
             relevant = relevant_error
         elif evidence.kind == "binary" and evidence.shares is not None:
             relevant = relevant_to_rate(relevant, *evidence.shares)
-        test = CalibrationTest(
-            spec, e, metric.expected, p, corrected, corrected <= FAMILY_LEVEL, relevant, scale * e.detectable, reason
-        )
-        tests.append(test)
+        detectable = factor * e.detectable
+        if math.isnan(detectable) and e.high > e.low:  # rows that depend on each other: by the width of the interval
+            detectable = scale * 0.5 * (e.high - e.low) / normal_quantile(e.level)
+        if not math.isnan(relevant) and not math.isnan(detectable):
+            detectable = max(detectable, fewest)
+        rejected = corrected <= FAMILY_LEVEL * (1.0 + ROUNDING)
+        tests.append(CalibrationTest(spec, e, metric.expected, p, corrected, rejected, relevant, detectable, reason))
     for spec, reason in evidence.missing.items():
         if spec not in evidence.tests:
-            none, expected = Estimate.of(math.nan, subject.n), find(spec.partition("(")[0]).expected
+            none, expected = Estimate.of(math.nan, subject.n), find(_name(spec)).expected
             tests.append(CalibrationTest(spec, none, expected, math.nan, math.nan, False, reason=reason))
     return tuple(tests)
 
 
-def _rows_needed(errors: Sequence[CalibrationTest], subject: Subject) -> float:
+def _variance_of_count(evidence: Evidence, subject: Subject) -> float:
+    """The variance of the number of right answers (or positives) if predictions are right; NaN where not known."""
+    gap = find_test({**evidence.tests, **evidence.direction}, "mean_gap")
+    if evidence.kind == "regression" or gap is None or math.isnan(gap.null_high):
+        return math.nan
+    return (gap.detectable * subject.n / (normal_quantile(subject.level) + POWER_QUANTILE)) ** 2
+
+
+def _rows_needed(errors: Sequence[CalibrationTest], evidence: Evidence, subject: Subject) -> float:
     """The number of rows from which each error of relevant size is detected; infinite where that is unknown."""
-    needed = 0.0
+    if not errors:
+        return math.inf
+    needed, variance = 0.0, _variance_of_count(evidence, subject)
+    family = max(sum(not math.isnan(e.p_value) for e in evidence.tests.values()), 1)
     for test in errors:
-        if not test.tested:
-            continue
-        smallest = test.detectable if math.isfinite(test.detectable) else test.largest
-        if not math.isfinite(smallest):
+        if not math.isfinite(test.detectable):
             return math.inf
-        needed = max(needed, subject.n * (smallest / test.relevant_error) ** 2)
-    return max(math.ceil(needed), FEWEST_ROWS) if errors else math.inf
+        if test.detectable <= test.relevant_error:
+            continue
+        quadratic = subject.n * (test.detectable / test.relevant_error) ** 2
+        if math.isfinite(variance) and variance < FEW_SURPRISES:
+            rows = rows_to_detect(variance / subject.n, test.relevant_error, FAMILY_LEVEL / family)
+            quadratic = min(quadratic, max(float(rows), subject.n + 1.0))
+        needed = max(needed, quadratic)
+    return max(math.ceil(needed), FEWEST_ROWS)
+
+
+FEW_SURPRISES = 25.0
+"""Expected surprises below which the number of rows follows from counts."""
 
 
 def collect_rows(needed: float) -> str:
@@ -178,255 +223,12 @@ def collect_rows(needed: float) -> str:
     return f"collect about {math.ceil(needed / unit) * unit:,} rows in total"
 
 
-# ---------------------------------------------------------------------------------------------- direction
-def _sign(e: Estimate | None, expected: float, level: float = DIRECTION_LEVEL) -> int:
-    """1 or −1 where a statistic is significantly above or below its expected value, else 0."""
-    if e is None or not e.p_value <= level or math.isinf(e.value):  # a single impossible outcome has no direction
-        return 0
-    return 1 if e.value > expected else -1 if e.value < expected else 0
-
-
-def _find(tests: Mapping[str, Estimate], name: str) -> Estimate | None:
-    return next((e for spec, e in tests.items() if spec.partition("(")[0] == name), None)
-
-
-def _sign_of(evidence: Evidence, name: str) -> int:
-    return _sign(_find({**evidence.tests, **evidence.direction}, name), find(name).expected)
-
-
-def _binary_direction(evidence: Evidence, tests: Sequence[CalibrationTest]) -> tuple[str, ...]:
-    gap, slope = _sign_of(evidence, "mean_gap"), _sign_of(evidence, "slope")
-    words = {1: "overestimates", -1: "underestimates"}
-    shapes = {-1: "too_extreme", 1: "not_extreme_enough"}
-    return tuple(word for word in (words.get(gap), shapes.get(slope)) if word)
-
-
-def only_classes_are_off(tests: Sequence[CalibrationTest]) -> bool:
-    """Whether the class-wise error is of relevant size, and the first error, that of the top label, is not."""
-    sized = [test for test in tests if test.tested and not math.isnan(test.relevant_error)]
-    return (
-        len(sized) > 1
-        and abs(sized[0].deviation) < sized[0].relevant_error
-        and any(test.smallest >= test.relevant_error for test in sized[1:])
-    )
-
-
-def errors_of_classes_dominate(tests: Sequence[CalibrationTest]) -> bool:
-    """Whether the class-wise error is much larger than the first error, that of the top label.
-
-    Both without what chance gives, in quadrature.
-    """
-    sized = []
-    for test in tests:
-        if test.tested and not math.isnan(test.relevant_error):
-            chance = 0.5 * (test.estimate.null_low + test.estimate.null_high)
-            chance = chance if math.isfinite(chance) else 0.0
-            sized.append(math.sqrt(max(test.estimate.value**2 - chance**2, 0.0)))
-    return len(sized) > 1 and max(sized[1:]) > DOMINANT * sized[0]
-
-
-def _classes_stand_out(evidence: Evidence, tests: Sequence[CalibrationTest]) -> bool:
-    """Whether classes are notably over- or underpredicted, and that is the main error.
-
-    It is where only classes are off, or where the share of probability on the wrong classes is much larger than the
-    difference of mean confidence and accuracy.
-    """
-    predicted, observed = _shares(evidence)
-    gaps = [item.predicted - item.observed for item in evidence.classes]
-    moved = max(sum(gap for gap in gaps if gap > 0.0), -sum(gap for gap in gaps if gap < 0.0))
-    main = only_classes_are_off(tests) or not moved <= DOMINANT * abs(predicted - observed)
-    return bool(class_phrase(evidence.classes)) and main
-
-
-def _class_direction(evidence: Evidence, tests: Sequence[CalibrationTest]) -> tuple[str, ...]:
-    if only_classes_are_off(tests):
-        return ()
-    gap, entropy = _sign_of(evidence, "mean_gap"), _sign_of(evidence, "entropy_gap")
-    if gap * entropy < 0:
-        return ("mixed",)
-    sign = gap or entropy
-    return (("overconfident",) if sign > 0 else ("underconfident",)) if sign else ()
-
-
-def _judged_direction(evidence: Evidence, tests: Sequence[CalibrationTest]) -> tuple[str, ...]:
-    gap, slope = _sign_of(evidence, "mean_gap"), _sign_of(evidence, "slope")
-    words = {1: "overconfident", -1: "underconfident"}
-    shapes = {-1: "too_extreme", 1: "not_extreme_enough"}
-    return tuple(word for word in (words.get(gap), shapes.get(slope)) if word)
-
-
-def _regression_direction(evidence: Evidence, tests: Sequence[CalibrationTest]) -> tuple[str, ...]:
-    bias, coverage = _sign_of(evidence, "pit"), _sign_of(evidence, "coverage_gap")
-    if coverage < 0 and bias and not _pits_spread_too_far(_find(evidence.tests, "pit")):
-        coverage = 0  # a shifted distribution covers less, whatever its width
-    spread = {-1: "too_narrow", 1: "too_wide"}.get(coverage)
-    shift = {1: "biased_low", -1: "biased_high"}.get(bias)
-    relative = {test.metric.partition("(")[0]: abs(test.deviation) for test in tests}
-    pair = (shift, spread)
-    if relative.get("coverage_gap", 0.0) > relative.get("pit", 0.0):
-        pair = (spread, shift)
-    return tuple(word for word in pair if word)
-
-
-def _pits_spread_too_far(pit: Estimate | None) -> bool:
-    """Whether the variance of the PIT about its own mean is significantly above that of a uniform variable, 1/12."""
-    if pit is None or not math.isfinite(pit.low):
-        return True
-    error = (pit.high - pit.low) / 2.0 / normal_quantile(pit.level)
-    ratio = 12.0 * pit.n * error**2
-    return ratio - 1.0 > normal_quantile(1.0 - DIRECTION_LEVEL) * math.sqrt(0.8 / pit.n)
-
-
-DIRECTIONS_OF: dict[str, Callable[[Evidence, Sequence[CalibrationTest]], tuple[str, ...]]] = {
-    "binary": _binary_direction,
-    "classes": _class_direction,
-    "judged": _judged_direction,
-    "regression": _regression_direction,
-}
-
-
-# ----------------------------------------------------------------------------------------------- sentences
-def describe(test: CalibrationTest, kind: str) -> str:
-    """One line on one test: the value, what a calibrated model gives, and what the correction says."""
-    label, e = _label(test.metric, kind), test.estimate
-    if not test.tested:
-        return f"{label} not tested: {test.reason}"
-    text = f"{label} {format_number(e.value)}"
-    parts = []
-    interval = format_interval(e.null_low, e.null_high)
-    if math.isfinite(e.null_high):
-        parts.append(f"{interval} if calibrated")
-    elif math.isfinite(e.low):
-        parts.append(f"{100 * e.level:g}% interval {format_interval(e.low, e.high)}")
-    parts.append(format_p_value(test.p_value, "p"))
-    text += f" ({', '.join(parts)})"
-    if not test.rejected and test.p_value < DIRECTION_LEVEL:
-        text += ": not significant after correction"
-    elif not test.rejected and math.isfinite(test.detectable) and not math.isnan(test.relevant_error):
-        text += f"; 80% power to detect {format_number(test.detectable)}"
-    return text
-
-
-def _name(spec: str) -> str:
-    return spec.partition("(")[0]
-
-
-def _label(spec: str, kind: str) -> str:
-    """The name of a test; of a binary one without its class, which the verdict names."""
-    if kind != "binary" and spec == "mean_gap":
-        return "mean confidence − accuracy"
-    return metric_label(_name(spec) if kind == "binary" else spec)
-
-
 def fix(kind: str, direction: Sequence[str] = (), members: int = 1, by_class: bool = False) -> str:
     """The advice to recalibrate; what the members expect comes first."""
     method = {"binary": "beta", "judged": "beta", "regression": "variance"}.get(kind, "temperature")
     if by_class:
         method = "vector"
-    elif direction and direction[0].startswith("biased"):
+    elif any(word.startswith("biased") for word in direction):
         method = "levels"  # a change of variances leaves the bias
     step = f"recalibrate on held-out rows: `calibrant recalibrate --fit VALIDATION --apply TEST --method {method}`"
     return f"members may expect this: run `calibrant check`; or {step}" if members > 1 else step
-
-
-def _rejected_headline(
-    status: str, evidence: Evidence, tests: Sequence[CalibrationTest], direction: tuple[str, ...], subject: Subject
-) -> str:
-    errors = [test for test in tests if not math.isnan(test.relevant_error) and math.isfinite(test.estimate.value)]
-    order = sorted(errors, key=lambda test: (not test.rejected, not find(_name(test.metric)).is_calibration_error))
-    main = order[0] if order else tests[0]
-    if only_classes := evidence.kind == "classes" and only_classes_are_off(tests):
-        main = max(order, key=lambda test: test.smallest)
-    size = f"{_label(main.metric, evidence.kind)} {format_number(main.estimate.value)}"
-    if status == NEGLIGIBLE:
-        return headline(f"Miscalibration is detectable but small: {size}", f"Detectable but small: {size}")
-    if evidence.kind == "classes" and _classes_stand_out(evidence, tests):
-        most = class_phrase(evidence.classes, most=1, numbers=True)
-        texts = (class_phrase(evidence.classes, numbers=True), most.partition("; ")[0], class_phrase(evidence.classes))
-        return headline(*(_upper(text) for text in texts), f"Miscalibrated by class: {size}")
-    if only_classes:
-        return headline(f"Miscalibrated by class; no single class stands out: {size}", f"Miscalibrated: {size}")
-    makers = {"binary": _binary_headline, "classes": _class_headline, "judged": _judged_headline}
-    if evidence.kind == "regression":
-        return _regression_headline(evidence, direction, size)
-    return makers[evidence.kind](evidence, direction, size, subject)
-
-
-def _shares(evidence: Evidence) -> tuple[float, float]:
-    """Mean prediction and observed share."""
-    shares = evidence.shares
-    return shares if shares is not None else (math.nan, math.nan)
-
-
-def _binary_headline(evidence: Evidence, direction: tuple[str, ...], size: str, subject: Subject) -> str:
-    slope = _find(evidence.tests, "slope")
-    shape = ""
-    if slope is not None and ("too_extreme" in direction or "not_extreme_enough" in direction):
-        word = "too extreme" if "too_extreme" in direction else "not extreme enough"
-        shape = f"{word} (calibration slope {slope.value:.2f})"
-    predicted, observed = format_percent_pair(*_shares(evidence))
-    verb = "Overestimates" if "overestimates" in direction else "Underestimates"
-    if "overestimates" in direction or "underestimates" in direction:
-        if subject.positive:
-            text = f"{verb} '{plain(subject.positive, 30)}': predicts {predicted}, {observed} observed"
-        else:
-            text = f"{verb} risk: predicts {predicted} positives, {observed} occur"
-        return headline(f"{text}; {shape}", text) if shape else headline(text)
-    what = f"P('{plain(subject.positive, 30)}')" if subject.positive else "risks"
-    if shape:
-        verb = "is" if subject.positive else "are"
-        return headline(f"Predicted {what} {verb} {shape}")
-    return headline(f"Miscalibrated, though predicted and observed rates agree: {size}", f"Miscalibrated: {size}")
-
-
-def _class_headline(evidence: Evidence, direction: tuple[str, ...], size: str, subject: Subject) -> str:
-    predicted, observed = _shares(evidence)
-    confidence, accuracy = format_percent_pair(predicted, observed)
-    if direction in (("overconfident",), ("underconfident",)):
-        word = direction[0].capitalize()
-        entropy = _find(evidence.tests, "entropy_gap")
-        if _sign_of(evidence, "mean_gap") or entropy is None:
-            return headline(f"{word}: mean confidence {confidence}, accuracy {accuracy}")
-        side = "higher" if entropy.value > 0 else "lower"
-        return headline(f"{word}: NLL is {format_number(abs(entropy.value))} {side} than the model expects")
-    if direction == ("mixed",):
-        return headline(
-            f"Mixed: mean confidence {confidence}, accuracy {accuracy}, but NLL points the other way",
-            f"Miscalibrated in both directions: {size}",
-        )
-    return headline(f"Miscalibrated, though mean confidence matches accuracy: {size}", f"Miscalibrated: {size}")
-
-
-def _judged_headline(evidence: Evidence, direction: tuple[str, ...], size: str, subject: Subject) -> str:
-    confidence, accuracy = format_percent_pair(*_shares(evidence))
-    if direction and direction[0] in ("overconfident", "underconfident"):
-        return headline(f"{direction[0].capitalize()}: mean confidence {confidence}, accuracy {accuracy}")
-    slope = _find(evidence.tests, "slope")
-    if direction and slope is not None:
-        word = "too extreme" if direction[0] == "too_extreme" else "not extreme enough"
-        return headline(f"Confidence is {word}: calibration slope {slope.value:.2f} (1 if calibrated)")
-    return headline(f"Miscalibrated, though mean confidence matches accuracy: {size}", f"Miscalibrated: {size}")
-
-
-def _regression_headline(evidence: Evidence, direction: tuple[str, ...], size: str) -> str:
-    coverage, bias = _find(evidence.tests, "coverage_gap"), _find(evidence.tests, "pit")
-    texts = []
-    for word in direction:
-        if word in ("too_narrow", "too_wide") and coverage is not None:
-            gap = format_percent(abs(coverage.value)).removesuffix("%")
-            side = "below" if coverage.value < 0 else "above"
-            texts.append(f"{word.replace('_', ' ')} (coverage {gap} points {side} nominal)")
-        elif bias is not None:
-            side = "above" if bias.value > 0.5 else "below"
-            texts.append(f"{word.replace('_', ' ')} (mean PIT {bias.value:.2f}: outcomes {side} predictions)")
-    if not texts:
-        return headline(f"Predictive distributions have the wrong shape: {size}", f"Miscalibrated: {size}")
-    first = f"Predictive distributions are {texts[0]}"
-    second = [f"{texts[0]}; {direction[1].replace('_', ' ')}"] if len(texts) > 1 else []
-    return headline(*(f"Predictive distributions are {text}" for text in second), *(_upper(t) for t in second), first,
-                    _upper(texts[0]))  # fmt: skip
-
-
-def _upper(text: str) -> str:
-    """With a capital first letter; the rest as it is."""
-    return text[:1].upper() + text[1:]

@@ -5,6 +5,7 @@ Reference: Gopal (2021), section 3.1 for the two ways in which calibration error
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ from calibrant.render.formatting import format_p_value
 from calibrant.results.check import AS_EXPECTED, BAYESIAN, BOTH, HIGHER, INDEPENDENT, INTERVAL, LOWER, UNKNOWN, Check
 
 NEITHER = "neither"
-BETTER_CALIBRATED = "it is better calibrated than any of its members would be"
+BETTER_THAN_MEMBERS = "it is better calibrated than a single member would be"
+BETTER_CALIBRATED = "lower than chance gives: fitted to these rows, or dependent rows?"
 WORSE_CALIBRATED = "it is miscalibrated by more than its own uncertainty explains"
 
 
@@ -44,11 +46,16 @@ def is_calibration_error(key: str) -> bool:
     return metric is not None and metric.is_calibration_error
 
 
-def _meaning(key: str, surprise: str) -> str:
+def is_too_low(key: str, check: Check) -> bool:
+    """Whether a calibration error lies below what the model expects, which accuses no model."""
+    return is_calibration_error(key) and check.mid_p < 0.5
+
+
+def _meaning(key: str, surprise: str, several: bool) -> str:
     """What an observed value below or above the expected range means; empty if the registry does not say."""
     place = (LOWER, HIGHER).index(surprise)
     if is_calibration_error(key):
-        return (BETTER_CALIBRATED, WORSE_CALIBRATED)[place]
+        return (BETTER_THAN_MEMBERS if several else BETTER_CALIBRATED, WORSE_CALIBRATED)[place]
     metric = metrics().get(key.partition("(")[0])
     return metric.surprise[place] if metric is not None else ""
 
@@ -66,9 +73,11 @@ def describe_check(key: str, check: Check, rule: str = INTERVAL) -> str:
     observed, low, high = (f"{value:.4g}".replace("-", "−") for value in (check.observed, *expected_range(check, rule)))
     text = f"{key}: observed {observed}, "
     if surprise != AS_EXPECTED:
-        meaning = _meaning(key, surprise)
+        meaning = _meaning(key, surprise, several=not math.isnan(check.nearest))
         text += f"{'above' if surprise == HIGHER else 'below'} the expected {low} to {high}"
         text += f": {meaning}" if meaning else ""
+    elif check.insignificant(rule) and is_too_low(key, check):
+        text += f"below the expected {low} to {high}: {BETTER_CALIBRATED}"
     elif check.insignificant(rule):
         p = format_p_value(check.test_p, "p")
         text += f"outside the expected {low} to {high}, but not significant after correction ({p})"
@@ -95,9 +104,9 @@ def _compare_with_calibration_error(
     borderline = " (borderline)" if rule == INTERVAL and independent[key].close else ""
     text = f"calibration error alone ({key}, rows treated as independent) would call the model {judgement}{borderline}"
     if alone == HIGHER and by_members == AS_EXPECTED:
-        return f"{text}; a single member would be as far off, and the model expects that: no reason for distrust"
+        return f"{text}; a single member would be as far off, so this does not contradict the members"
     if alone == AS_EXPECTED and by_members != AS_EXPECTED:
-        return f"{text}; but its members do not expect this value: no reason for trust"
+        return f"{text}; but its members do not expect this value"
     return f"{text}; the check of the members {'agrees' if alone == by_members else 'disagrees'}"
 
 

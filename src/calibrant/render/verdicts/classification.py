@@ -53,7 +53,8 @@ def classification_verdict(result: Result, facts: Mapping[str, Any], context: tu
         finding = "" if errors is None else errors.text.partition(":")[0]
         tail = finding if finding in (IDENTIFIES, PARTIAL, MISLEADS) else ""
         text = result.verdict.headline
-        head = headline(*([f"{text}; {tail}"] if tail else []), text)
+        shorter = [f"{text.partition('; ')[0]}; {tail}"] if tail == MISLEADS else []
+        head = headline(*([f"{text}; {tail}", *shorter] if tail else []), text)
     elif math.isnan(belief.accuracy):
         head = "Neither accuracy nor calibration was requested"
     else:

@@ -221,7 +221,7 @@ def calibration_points(result: Result) -> list[Point]:
         return []
     points: list[Point] = []
     for k, (line, test) in enumerate(zip(verdict.details, verdict.evidence, strict=False)):
-        tone: Tone = tone_of(verdict) if k == 0 and verdict.status == CALIBRATED else "neutral"
+        tone: Tone = tone_of(verdict) if k == 0 and test.tested and verdict.status == CALIBRATED else "neutral"
         if test.rejected and verdict.status == MISCALIBRATED:
             tone = "bad" if test.smallest >= test.relevant_error else "warn"
         points.append(Point(tone, "calibration", line))
