@@ -42,9 +42,7 @@ def with_rows(kind, p, truth, labels, rng):
     if kind == "soft labels":
         return cal.Classification.from_probs(p, label_probs=np.array([rng.dirichlet(50 * q) for q in truth])), {}
     units = np.arange(2 * n) // 2
-    twice = cal.Classification.from_probs(
-        np.repeat(p, 2, 0), np.repeat(labels, 2), columns={"u": np.arange(2 * n) // 2}
-    )
+    twice = cal.Classification.from_probs(np.repeat(p, 2, 0), np.repeat(labels, 2), columns={"u": units})
     return twice, {"units": "u"}
 
 

@@ -322,7 +322,7 @@ def _direction_of_regression(checks: Mapping[str, Check]) -> tuple[str, ...]:
         size = abs(coverage.observed - expected)
         if size > normal_quantile(1.0 - DIRECTION_LEVEL / 2.0) * coverage.sd:
             narrow = coverage.observed < expected
-            words.append(Word("too_narrow" if narrow else "too_wide", size, min(PICP.relevant_error, size)))
+            words.append(Word("too_narrow" if narrow else "too_wide", size, PICP.relevant_error))
     return notable(words)
 
 

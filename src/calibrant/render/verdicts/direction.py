@@ -2,7 +2,7 @@
 
 A rejected test shows that labels do not follow the predictions, and so not the standard errors that predictions imply
 either: directions are tested by robust standard errors, from the interval of each statistic, with Holm's correction at
-3%. Of the directions that are significant, those of relevant size are named, the largest error first.
+1%. Of the directions that are significant, those of relevant size are named, the largest error first.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from calibrant.registry.estimate import Estimate
 from calibrant.registry.lookup import find
 from calibrant.results.verdict import CalibrationTest, Evidence
 
-DIRECTION_LEVEL = 0.03
+DIRECTION_LEVEL = 0.01
 """The probability of naming a direction where a model has none."""
+SECOND = 0.5
+"""The share of the largest error from which another one is named too."""
 DOMINANT = 2.0
 """How many times larger the errors of classes are than that of the top label where a headline is about classes."""
 UNIFORM_LEVEL = 0.05
@@ -70,9 +72,10 @@ def direction_of(evidence: Evidence, tests: Sequence[CalibrationTest]) -> tuple[
 
 
 def notable(words: Sequence[Word]) -> tuple[str, ...]:
-    """The words of relevant size, the largest error first; only the largest where none is."""
+    """The largest error, and the other if it is of relevant size too, and not much smaller."""
     ordered = sorted(words, key=lambda word: -word.size)
-    return tuple(word.text for word in ordered if word.size >= word.relevant) or tuple(w.text for w in ordered[:1])
+    others = (word for word in ordered[1:] if word.size >= max(word.relevant, SECOND * ordered[0].size))
+    return tuple(word.text for word in (*ordered[:1], *others))
 
 
 def mean_and_shape(gap: float, error: float) -> tuple[float, float]:
