@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from multiprocessing import get_context
 from pathlib import Path
@@ -36,8 +37,9 @@ TEXT = """\
 # Are verdicts right?
 
 Simulated models of known truth, judged by every command. A model is perfect, or has one known fault of at least 0.05
-(in probability, coverage or class-wise error), or risks of 2% that are doubled or halved. This page is written by
-`python -m evidence.truth_table`; the tests run a part of it.
+(in probability, coverage or class-wise error), or risks of 2% that are doubled or halved; two models have smaller
+errors, and are counted under what is said about them only. Some have weights, units or soft labels, which only some
+commands take. This page is written by `python -m evidence.truth_table{arguments}`; the tests run a part of it.
 
 - *Right*: a perfect model is called calibrated, or "detectable, but small"; a faulty one is called miscalibrated, in
   the true direction if it has one.
@@ -77,7 +79,13 @@ class Model:
     says: frozenset[str] = frozenset()
     """Directions of which a right verdict names at least one; empty: any, or none."""
     never: frozenset[str] = frozenset()
-    """Directions that are the opposite of the truth."""
+    """Directions that are the opposite of the truth, or that the model does not err in."""
+    small: bool = False
+    """Whether its error is below 0.05: 2,000 rows are then too few to find it."""
+    commands: tuple[str, ...] = COMMANDS
+    """What can judge such rows: only some commands take weights, units and soft labels."""
+    units: str | None = None
+    """The column of dependent rows."""
 
 
 def draw(p: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -152,11 +160,52 @@ def cancelling(n: int, rng: np.random.Generator) -> Any:
     return cal.Judged.from_confidence(p, rng.random(n) < chance)
 
 
+def with_weights(n: int, rng: np.random.Generator, off: bool = False) -> Any:
+    """Three classes with unequal weights."""
+    p, truth = by_class(n, rng, off)
+    return cal.Classification.from_probs(p, draw(truth, rng), weights=rng.choice([0.5, 1.0, 2.0], n))
+
+
+def with_units(n: int, rng: np.random.Generator, off: bool = False) -> Any:
+    """Three classes; every sixth row repeats the one before."""
+    unit = np.arange(n) * 5 // 6
+    p, truth = by_class(int(unit[-1]) + 1, rng, off)
+    return cal.Classification.from_probs(p[unit], draw(truth, rng)[unit], columns={"unit": unit})
+
+
+def with_soft_labels(n: int, rng: np.random.Generator, off: bool = False) -> Any:
+    """Three classes with soft labels about the truth."""
+    p, truth = by_class(n, rng, off)
+    noise = rng.gamma(20.0 * truth + 1e-9) + 1e-300
+    return cal.Classification.from_probs(p, label_probs=noise / noise.sum(axis=1, keepdims=True))
+
+
+def by_class(n: int, rng: np.random.Generator, off: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions and truth: the top label is right; if off, class 2 is predicted at 17% and occurs at 4%."""
+    a = rng.uniform(0.4, 0.9, n)
+    p = np.stack([a, (1.0 - a) / 2.0, (1.0 - a) / 2.0], axis=1)
+    return p, np.stack([a, (1.0 - a) * 0.9, (1.0 - a) * 0.1], axis=1) if off else p
+
+
+def sharp(accuracy: float, confidence: float = 0.999) -> Callable[[int, np.random.Generator], Any]:
+    """Three classes, always of the same confidence."""
+
+    def make(n: int, rng: np.random.Generator) -> Any:
+        top, p = rng.integers(3, size=n), np.full((n, 3), (1.0 - confidence) / 2.0)
+        p[np.arange(n), top] = confidence
+        wrong = rng.random(n) >= accuracy
+        return cal.Classification.from_probs(p, np.where(wrong, (top + rng.integers(1, 3, size=n)) % 3, top))
+
+    return make
+
+
 OVER, UNDER = frozenset({"overconfident"}), frozenset({"underconfident"})
 HIGH, LOW = frozenset({"overestimates"}), frozenset({"underestimates"})
 EXTREME, TIMID = frozenset({"too_extreme"}), frozenset({"not_extreme_enough"})
 NARROW, WIDE = frozenset({"too_narrow"}), frozenset({"too_wide"})
 ABOVE, BELOW = frozenset({"biased_high"}), frozenset({"biased_low"})
+BIASED, OFF = ABOVE | BELOW, HIGH | LOW
+ONE, TWO = ("evaluate",), ("evaluate", "check")
 MODELS = (
     Model("perfect, 3 classes", classes(1.5, 3), perfect=True),
     Model("perfect, 10 classes, sharp", classes(4.0, 10), perfect=True),
@@ -174,14 +223,25 @@ MODELS = (
     Model("risk doubled, 2% positives", risk(0.3, 15.0, lambda p: np.minimum(2.0 * p, 0.999)), says=HIGH, never=LOW),
     Model("risk halved, 2% positives", risk(0.3, 15.0, lambda p: 0.5 * p), says=LOW, never=HIGH),
     Model("positives 3.3 times too likely", risk(0.6, 4.0, lambda p: expit(logit(p) + 2.2)), says=HIGH, never=LOW),
-    Model("risk too extreme", risk(2.0, 2.0, lambda p: expit(2.5 * logit(p))), says=EXTREME, never=TIMID),
-    Model("risk not extreme enough", risk(0.7, 0.7, lambda p: expit(0.4 * logit(p))), says=TIMID, never=EXTREME),
+    Model("risk too extreme", risk(2.0, 2.0, lambda p: expit(2.5 * logit(p))), says=EXTREME, never=TIMID | OFF),
+    Model("risk not extreme enough", risk(0.7, 0.7, lambda p: expit(0.4 * logit(p))), says=TIMID, never=EXTREME | OFF),
     Model("confidence 10 points too high", answers(lambda p: np.minimum(p + 0.1, 0.999)), says=OVER, never=UNDER),
     Model("confidence 10 points too low", answers(lambda p: np.maximum(p - 0.1, 0.001)), says=UNDER, never=OVER),
     Model("errors of confidence that cancel", cancelling),
-    Model("too narrow (0.7)", numbers(0.7), says=NARROW, never=WIDE),
-    Model("too wide (1.5)", numbers(1.5), says=WIDE, never=NARROW),
+    Model("too narrow (0.7)", numbers(0.7), says=NARROW, never=WIDE | BIASED),
+    Model("too wide (1.5)", numbers(1.5), says=WIDE, never=NARROW | BIASED),
     Model("biased by 0.4 sd", numbers(1.0, 0.4), says=ABOVE, never=BELOW),
+    Model("perfect, weights", with_weights, perfect=True, commands=TWO),
+    Model("perfect, units", with_units, perfect=True, commands=ONE, units="unit"),
+    Model("perfect, soft labels", with_soft_labels, perfect=True, commands=ONE),
+    Model("perfect, confidence 99.9%", sharp(0.999), perfect=True, commands=TWO),
+    Model("classes off, weights", partial(with_weights, off=True), commands=TWO),
+    Model("classes off, units", partial(with_units, off=True), commands=ONE, units="unit"),
+    Model("classes off, soft labels", partial(with_soft_labels, off=True), commands=ONE),
+    Model("confidence 99.9%, accuracy 95%", sharp(0.95), says=OVER, never=UNDER, commands=TWO),
+    Model("confidence 99.9%, accuracy 97%", sharp(0.97), says=OVER, never=UNDER, small=True, commands=TWO),
+    Model("confidence 3 points too high", answers(lambda p: np.minimum(p + 0.03, 0.999)), says=OVER, never=UNDER,
+          small=True),
 )  # fmt: skip
 
 
@@ -236,12 +296,16 @@ def contradictions(verdicts: Iterable[Said]) -> list[str]:
     return found
 
 
-def verdicts(predictions: Any, other: Any, seed: int, commands: Iterable[str] = COMMANDS) -> list[Said]:
+def verdicts(
+    predictions: Any, other: Any, seed: int, commands: Iterable[str] = COMMANDS, units: str | None = None
+) -> list[Said]:
     """What each command says of one file; `other` has rows of the same model, for a recalibration that does nothing."""
     metrics = "default" if isinstance(predictions, cal.Regression) else "accuracy,nll,ece"
-    evaluation = cal.evaluate(predictions, metrics, curves=False, seed=seed, threads=1)
-    check = cal.check(predictions, draws=1000, seed=seed, threads=1)
-    found: dict[str, Any] = {"evaluate": evaluation.results[0].verdict, "check": check.results[0].verdict}
+    evaluation = cal.evaluate(predictions, metrics, curves=False, units=units, seed=seed, threads=1)
+    found: dict[str, Any] = {"evaluate": evaluation.results[0].verdict}
+    if commands != ONE:
+        check = cal.check(predictions, draws=1000, seed=seed, threads=1)
+        found["check"] = check.results[0].verdict
     settings: dict[str, Any] = {"resamples": 1000, "seed": seed, "threads": 1}
     if "compare" in commands:
         found["compare"] = cal.compare({"a": predictions, "b": predictions}, **settings).results[0].verdict
@@ -269,6 +333,8 @@ class Outcome(NamedTuple):
     opposite: tuple[str, ...]
     """Commands that named the opposite direction."""
     contradictions: tuple[str, ...]
+    sizes: bool = False
+    """Whether one command calls the error negligible, and another does not."""
 
 
 def simulate(task: tuple[int, int, int]) -> Outcome:
@@ -276,10 +342,11 @@ def simulate(task: tuple[int, int, int]) -> Outcome:
     place, n, seed = task
     model = MODELS[place]
     predictions, other = (model.make(rows, np.random.default_rng([seed, place, rows])) for rows in (n, 199))
-    said = verdicts(predictions, other, seed)
+    said = verdicts(predictions, other, seed, model.commands, model.units)
     opposite = tuple(item.command for item in said if model.never & set(item.direction))
     judged = tuple((item.command, judge(model, item)) for item in said)
-    return Outcome(place, n, judged, opposite, tuple(contradictions(said)))
+    statuses = {item.status for item in said}
+    return Outcome(place, n, judged, opposite, tuple(contradictions(said)), {NEGLIGIBLE, *ACCUSED} <= statuses)
 
 
 # ------------------------------------------------------------------------------------------------ tables
@@ -305,21 +372,25 @@ def summary_table(outcomes: list[Outcome]) -> list[str]:
     """By n: how often perfect models are accused or green, faulty ones found, and what must never happen."""
     lines = [
         "| n | perfect, accused by `evaluate` or `check` | perfect, green in `evaluate` | "
-        "faulty, right in `evaluate` | faulty, called calibrated | opposite direction | contradictions |",
-        "| ---: |" + " ---: |" * 6,
+        "faulty, right in `evaluate` | faulty, called calibrated | opposite direction | contradictions | "
+        "negligible in one, miscalibrated in another |",
+        "| ---: |" + " ---: |" * 7,
     ]
     for n in SIZES:
         some = [outcome for outcome in outcomes if outcome.n == n]
         perfect = [dict(outcome.judged) for outcome in some if MODELS[outcome.model].perfect]
         faulty = [outcome for outcome in some if not MODELS[outcome.model].perfect]
-        accused = sum(WRONG in (said["evaluate"], said["check"]) for said in perfect)
+        accused = sum(WRONG in (said["evaluate"], said.get("check")) for said in perfect)
+        large = [outcome for outcome in faulty if not MODELS[outcome.model].small]
         green = sum(said["evaluate"] == RIGHT for said in perfect)
-        right = sum(dict(outcome.judged)["evaluate"] == RIGHT for outcome in faulty)
+        right = sum(dict(outcome.judged)["evaluate"] == RIGHT for outcome in large)
         cleared = sum(WRONG in dict(outcome.judged).values() and not outcome.opposite for outcome in faulty)
-        opposite, clashes = (sum(bool(getattr(o, name)) for o in some) for name in ("opposite", "contradictions"))
+        counted = ("opposite", "contradictions", "sizes")
+        opposite, clashes, sizes = (sum(bool(getattr(o, name)) for o in some) for name in counted)
         lines.append(
-            f"| {n:,} | {accused} of {len(perfect)} | {green / len(perfect):.1%} | {right / len(faulty):.1%} | "
-            f"{cleared} of {len(faulty)} | {opposite} of {len(some)} | {clashes} of {len(some)} |"
+            f"| {n:,} | {accused} of {len(perfect)} | {green / len(perfect):.1%} | {right / len(large):.1%} | "
+            f"{cleared} of {len(faulty)} | {opposite} of {len(some)} | {clashes} of {len(some)} | "
+            f"{sizes} of {len(some)} |"
         )
     return lines
 
@@ -328,12 +399,13 @@ def main() -> None:
     """Simulate, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=58, help="files of a perfect model; a third of a faulty")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--write", type=Path, default=PAGE)
     settings = parser.parse_args()
     tasks = [
         (place, n, seed)
-        for n in reversed(SIZES)
+        for n in sorted(settings.sizes, reverse=True)
         for place, model in enumerate(MODELS)
         for seed in range(settings.repeats if model.perfect else max(settings.repeats // 3, 1))
     ]
@@ -345,7 +417,9 @@ def main() -> None:
         for command, judged in outcome.judged:
             if judged == WRONG:
                 print(f"{MODELS[outcome.model].name}, n = {outcome.n}: {command} is wrong")
+    arguments = "" if settings.repeats == 58 else f" --repeats {settings.repeats}"
     page = TEXT.format(
+        arguments=arguments,
         models=len(MODELS), perfect=settings.repeats, faulty=max(settings.repeats // 3, 1),
         summary="\n".join(summary_table(outcomes)), table="\n".join(model_table(outcomes)),
     )  # fmt: skip

@@ -145,7 +145,10 @@ def assess(predictions: list[InMemory | Stream], how: EvaluateOptions) -> list[E
         models = {item.name: item.read() if isinstance(item, Stream) else item for item in items}
         return compare(models, units=how.units, level=how.level, resamples=2 * how.resamples, shift=shift, **settings)
 
-    for item in items:
+    if how.units is not None:
+        text = "not checked: posterior predictive checks assume independent rows, and rows of a unit are dependent"
+        notes += [Note("not-checked", f"{item.name}: {text}") for item in items]
+    for item in items if how.units is None else ():
         attempt(lambda item=item: check(item, shift=shift, **settings), "not-checked", item.name)  # type: ignore[misc]
     if len(items) > 1:
         attempt(compare_in_memory, "not-compared", "these inputs")

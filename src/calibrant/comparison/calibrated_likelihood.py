@@ -150,7 +150,7 @@ def cll(
     value = moments.mean()
     interval = studentised(value, *moments.error_and_skewness(), level)
     return Cll(
-        name=predictions.name, value=value, low=interval.low, high=interval.high, level=float(level),
+        name=predictions.name, value=value, low=interval.low, high=min(interval.high, 0.0), level=float(level),
         method=interval.method, n=predictions.n, members=predictions.members, fitted_on=temperature,
         temperature=rows.temperature, temperatures=rows.temperatures, log_likelihood=plain.mean(), splits=splits,
         rows=rows.log_likelihood,

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -213,6 +213,9 @@ def _ranked(
         else:
             error, skewness, n = moments.error_and_skewness()
             interval = studentised(moments.mean(), error, skewness, n, level)
+            if score in CALIBRATED:  # scores of rows are on one side of 0, and so is their mean
+                least, most = -math.inf if (s <= 0.0).all() else 0.0, math.inf if (s >= 0.0).all() else 0.0
+                interval = replace(interval, low=max(interval.low, least), high=min(interval.high, most))
         out.append(
             Ranked(
                 names[k], int(rank[k]), float(values[k]), interval.low, interval.high,

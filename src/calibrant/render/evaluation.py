@@ -294,7 +294,9 @@ def power_note(result: Result) -> list[str]:
     e = result.metrics.get(spec or "")
     if spec is None or e is None or not math.isfinite(e.detectable):
         return []
-    error = max(e.detectable, smallest_detectable(e.n))
+    tests = () if result.verdict is None else result.verdict.evidence
+    known = next((test.detectable for test in tests if test.metric == spec and math.isfinite(test.detectable)), 0.0)
+    error = max(known or e.detectable, smallest_detectable(e.n))  # as in the verdict
     return [f"80% power to detect a true {metric_label(spec)} of {format_number(error)} with {count(e.n, 'row')}"]
 
 

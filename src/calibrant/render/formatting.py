@@ -11,8 +11,13 @@ SHORT_WIDTH = 6
 
 
 # ------------------------------------------------------------------------------------------------ numbers
+ROUNDED = 1e-13
+"""Size up to which a number is shown as 0: what rounding leaves of a sum of many terms."""
+
+
 def format_number(value: float) -> str:
     """Four decimals, or three significant digits outside 1e-4 to 1e5."""
+    value = 0.0 if abs(value) < ROUNDED else value
     if math.isnan(value):
         return "undefined"
     if math.isinf(value):
@@ -24,7 +29,7 @@ def format_number(value: float) -> str:
 
 def format_short(value: float) -> str:
     """At most six characters, so that a table row has room for a bar."""
-    if not math.isfinite(value):
+    if not math.isfinite(value) or abs(value) < ROUNDED:
         return format_number(value)
     if value != 0 and not 1e-4 <= abs(value) < 99999.5:
         return f"{value:.0e}".replace("-", "−")

@@ -231,4 +231,6 @@ def fix(kind: str, direction: Sequence[str] = (), members: int = 1, by_class: bo
     elif any(word.startswith("biased") for word in direction):
         method = "levels"  # a change of variances leaves the bias
     step = f"recalibrate on held-out rows: `calibrant recalibrate --fit VALIDATION --apply TEST --method {method}`"
-    return f"members may expect this: run `calibrant check`; or {step}" if members > 1 else step
+    if members == 1:
+        return step
+    return f"this is the averaged prediction on these rows; members may expect this: run `calibrant check`; or {step}"

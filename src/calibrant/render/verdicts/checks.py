@@ -68,7 +68,7 @@ RELEVANT_BIAS = 0.07
 """The bias that matters, in standard deviations of an outcome: it moves the mean PIT by 0.02."""
 SHOW_DIRECTION = (CLASS_FREQUENCY, ACCURACY.name, MEAN, PICP.name)
 """Statistics that headlines quote: they come first among the points."""
-MAX_POINTS = 5
+MAX_POINTS = 3
 """Statistics with a point of their own."""
 
 
@@ -409,7 +409,7 @@ def check_verdict(result: Result, settings: Mapping[str, Any], context: tuple[Po
         numbers = (f"{key} {format_number(check.observed)}; expected {low} to {high}",)
         points.append(Point("warn", "failed check", describe_check(key, check, rule), numbers))
     for key, check in result.checks.items():
-        if surprises[key] == AS_EXPECTED and check.insignificant(rule):
+        if surprises[key] == AS_EXPECTED and check.insignificant(rule) and len(points) < MAX_POINTS:
             topic = "too low" if is_too_low(key, check) else "not significant"
             points.append(Point("neutral", topic, describe_check(key, check, rule)))
     each = tuple(f"{key}: " for key in result.checks)

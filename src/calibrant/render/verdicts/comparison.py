@@ -27,6 +27,17 @@ MAX_GROUPS = 3
 
 
 # ------------------------------------------------------------------------------- quoted verdicts on calibration
+BOUND = 64.0
+"""Optimal temperatures are searched from 1/64 to 64."""
+
+
+def format_temperature(t: float) -> str:
+    """Two decimals; at an end of what is searched, that end as a bound."""
+    if t >= BOUND * (1.0 - 1e-6):
+        return f"at least {BOUND:g}"
+    return f"at most 1/{BOUND:g}" if t <= (1.0 + 1e-6) / BOUND else f"{t:.2f}"
+
+
 def predicate(verdict: CalibrationVerdict) -> str:
     """What a stored verdict says of a model, such as `is overconfident`; empty if inconclusive or not tested."""
     if verdict.status != MISCALIBRATED:
@@ -67,7 +78,7 @@ def quoted_verdicts(evaluation: Evaluation) -> Point | None:
     ]
     text = "; ".join(parts)
     if temperatures:
-        ends = dict.fromkeys(f"{t:.2f}" for t in (min(temperatures), max(temperatures)))
+        ends = dict.fromkeys(map(format_temperature, (min(temperatures), max(temperatures))))
         text += f" (optimal temperature {' to '.join(ends)})"
     tones = [tone_of(verdict) for verdict in verdicts.values()]
     tone = worst("warn" if tone == "bad" else tone for tone in tones)

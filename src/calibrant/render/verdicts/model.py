@@ -227,6 +227,7 @@ def calibration_points(result: Result) -> list[Point]:
         points.append(Point(tone, "calibration", line))
     names = class_phrase(verdict.classes)
     if names and verdict.status == MISCALIBRATED:
+        points[2:] = [point for point in points[2:] if point.tone in ("bad", "warn")]
         points.append(Point("neutral", "classes", names))
     return points
 
