@@ -71,14 +71,14 @@ def test_groups_by_label_have_no_null_and_a_note():
         assert math.isnan(group.metrics["ece(of=yes)"].p_value)
         assert math.isnan(group.metrics["ece(of=yes)"].low)
         assert math.isfinite(group.metrics["nll"].low)
-    assert [note.code for note in evaluation.warnings] == ["by-labels"]
+    assert [note.code for note in evaluation.warnings] == ["too-low", "by-labels"]
 
 
 def test_labels_in_ranges_are_groups_by_label_too():
     predictions = cal.Classification.from_probs(np.full((60, 3), 1 / 3), np.arange(60) % 3, classes=["a", "b", "c"])
     evaluation = cal.evaluate(predictions, ["ece"], by="labels:2")
     assert [group.value for group in evaluation.results[0].groups] == ["1: 0 to 1", "2: 2 to 2"]
-    assert [note.code for note in evaluation.warnings] == ["by-labels"]
+    assert [note.code for note in evaluation.warnings] == ["too-low", "by-labels"]
 
 
 def test_no_interval_of_an_error_leaves_its_range():

@@ -83,4 +83,4 @@ def test_null_band_is_not_given_for_dependent_rows():
     """Labels redrawn row by row would be independent, which these are not."""
     estimate = cal.evaluate(made(2), "ece", units="unit")["ece"]
     assert np.isnan(estimate.null_low)
-    assert np.isnan(estimate.p_value)
+    assert 0.0 < estimate.p_value <= 1.0  # of gaps with the covariance between units

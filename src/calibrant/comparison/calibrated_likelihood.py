@@ -24,7 +24,7 @@ from calibrant.comparison.cross_validation import (  # fmt: skip
 )
 from calibrant.comparison.split_temperatures import REPEATS, splits_of, unit_codes
 from calibrant.errors import MAX_SEED, LabelsError, NotApplicable, ShapeError, UsageError, check_choice, check_range
-from calibrant.intervals import studentised
+from calibrant.intervals import approximate, studentised
 from calibrant.predictions import Classification, Judged
 from calibrant.recalibration.class_rows import as_classification
 from calibrant.registry.state.accumulators import Moments
@@ -91,6 +91,16 @@ class Cll:
         return f"Cll({self.name}: {self.value:.4f}, {self.low:.4f} to {self.high:.4f}, n = {self.n})"
 
 
+FEW_EVENTS = 20
+"""Labels other than the most frequent one below which intervals may end too low: NLL is then a sum of rare events."""
+
+
+def few_events(predictions: Classification | Judged) -> bool:
+    """Whether nearly all labels are equal, so that the interval may cover less than its level on one side."""
+    labels = predictions.correct if isinstance(predictions, Judged) else predictions.labels
+    return labels is not None and len(labels) - int(np.unique(labels, return_counts=True)[1].max()) < FEW_EVENTS
+
+
 def cll(
     predictions: Classification | Judged,
     *,
@@ -149,6 +159,8 @@ def cll(
     plain.add(rows.before, predictions.weights, None, spread=False)
     value = moments.mean()
     interval = studentised(value, *moments.error_and_skewness(), level)
+    if few_events(predictions):
+        interval = approximate(interval)
     return Cll(
         name=predictions.name, value=value, low=interval.low, high=min(interval.high, 0.0), level=float(level),
         method=interval.method, n=predictions.n, members=predictions.members, fitted_on=temperature,

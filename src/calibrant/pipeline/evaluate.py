@@ -410,7 +410,8 @@ def calibration_verdict(
         return untested(source)
     evidence = Evidence(family.kind, missing=family.missing)
     if family.specs:
-        runner = InputRunner(source, [spec.text for spec in family.specs], settings, units=units, curves=False)
+        specs = [spec.text for spec in (*family.tests, *family.direction)]
+        runner = InputRunner(source, specs, settings, units=units, curves=False, always_judge=True)
         runner.result()
         evidence = runner.evidence or evidence
     return judge(evidence, subject(source, settings, units), relevant_error)

@@ -27,6 +27,7 @@ from calibrant.render.formatting import (
 )
 from calibrant.render.recalibration import describe_improvement, gain_rows, recalibration_tables
 from calibrant.render.table import Bar, Table
+from calibrant.render.verdicts.calibration_text import UNCORRECTED
 from calibrant.results.error_hierarchy import ErrorHierarchy
 from calibrant.results.evaluation import CHECK, COMPARISON, EVALUATION, RECALIBRATION, Evaluation, Result
 from calibrant.results.sample_size import NUMBERS, SampleSizeCurves
@@ -86,10 +87,22 @@ def main_table(evaluation: Evaluation, result: Result) -> Table:
         mark = (APPROXIMATE_MARK.strip() if short else APPROXIMATE_MARK) * is_approximate(e)
         value = format_short(e.value) if short else format_number(e.value)
         interval, band = (format_interval(*x, short=short) for x in ((e.low, e.high), (e.null_low, e.null_high)))
+        band += INSIGNIFICANT * (not short and spec in insignificant(result))
         rows[short].append((with_arrow(spec), value, interval + mark, band)[: len(heads)])
     bars = tuple(Bar(e.value, e.low, e.high, e.null_low, e.null_high) for e in map(result.metrics.__getitem__, specs))
     title = input_title(evaluation, result)
     return Table(title, heads, tuple(rows[False]), breaks=breaks, bars=bars, short=tuple(rows[True]))
+
+
+INSIGNIFICANT = " †"
+"""Follows the range of a value above it that is not significant after correction for the tests of the verdict."""
+
+
+def insignificant(result: Result) -> list[str]:
+    """Metrics whose value lies outside its range, but not significantly after correction."""
+    tests = () if result.verdict is None else result.verdict.evidence
+    return [test.metric for test in tests if test.p_value < UNCORRECTED and not test.rejected
+            and test.metric in result.metrics and math.isfinite(test.estimate.null_high)]  # fmt: skip
 
 
 def hierarchy_table(name: str, ladder: ErrorHierarchy) -> Table:
@@ -312,6 +325,8 @@ def caveats(result: Result) -> list[str]:
     below = [spec for spec, e in metrics.items() if e.value < e.low and spec not in negative]
     if below:
         out.append(f"{', '.join(below)}: the value is biased downwards; the interval is for the true error")
+    if marked := insignificant(result):
+        out.append(f"{INSIGNIFICANT.strip()} {', '.join(marked)}: outside the range, not significant after correction")
     approximate = [spec for spec, e in metrics.items() if is_approximate(e)]
     if approximate:
         first, *others = dict.fromkeys(spec.partition("(")[0] for spec in approximate)

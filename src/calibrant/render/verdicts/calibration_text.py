@@ -131,7 +131,7 @@ def _mean_and_shape_headline(
             shape = word.replace("_", " ")
             number = f"calibration slope {math.nan if slope is None else slope.value:.2f}"
             slope_first[word] = f"Predicted {what} {shape} ({number})" if binary else (
-                f"Confidence is {shape}: {number} (1 if calibrated)"
+                f"Confidence is {shape}: {number}"
             )  # fmt: skip
             mean_first[word] = f"{shape} ({number})"
         elif binary:
@@ -144,7 +144,7 @@ def _mean_and_shape_headline(
     if direction:
         first = _upper(slope_first[direction[0]])
         if len(direction) > 1:
-            brief = [f"{first.partition(' (1 if')[0]}; {direction[1].replace('_', ' ')}"]
+            brief = [f"{first}; {direction[1].replace('_', ' ')}"]
             return headline(f"{first}; {mean_first[direction[1]]}", *brief, first)
         return headline(first)
     gap = next((test for test in tests if _name(test.metric) == "mean_gap"), None)
