@@ -71,7 +71,7 @@ def test_groups_by_label_have_no_null_and_a_note():
         assert math.isnan(group.metrics["ece(of=yes)"].p_value)
         assert math.isnan(group.metrics["ece(of=yes)"].low)
         assert math.isfinite(group.metrics["nll"].low)
-    assert [note.code for note in evaluation.warnings] == ["too-low", "by-labels"]
+    assert [note.code for note in evaluation.warnings] == ["by-labels"]
 
 
 def test_labels_in_ranges_are_groups_by_label_too():
