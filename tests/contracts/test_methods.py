@@ -204,7 +204,7 @@ def test_random_numbers_of_others_do_not_matter(name, usual):
 def test_cells_together_are_cells_alone(name, usual):
     task = task_of(usual)
     network = network_of(name, task)
-    made = fit_together([Cell(method_of(name), task, network, seed) for seed in (0, 5)])
+    made = fit_together([Cell(method_of(name), task, network, seed, start="fresh") for seed in (0, 5)])
     x = task.x[:5]
     for seed, posterior in zip((0, 5), made, strict=True):
         alone = fitted(name, usual, seed)
@@ -387,7 +387,7 @@ def test_networks_of_a_users_own(name, network, tmp_path):
     if name in WITHOUT_NETWORK:
         pytest.skip("it has no network")
     task = task_of("categorical")
-    made = method_of(name).fit(task, network)
+    made = method_of(name).fit(task, network, start="fresh")
     members = members_of(made)
     scores = made.predict(task.x, members).scores
     np.testing.assert_allclose(scores[-1], made.member(members - 1)(task.x), atol=1e-10)
@@ -403,7 +403,7 @@ def test_images(name):
     x = np.random.default_rng(0).integers(0, 256, (20, 1, 6, 6)).astype(np.uint8)
     task = Task.classification(x, np.arange(20) % 2, classes=2)
     network = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(48, 2))
-    made = method_of(name).fit(task, network)
+    made = method_of(name).fit(task, network, start="fresh")
     members = members_of(made)
     scores = made.predict(x, members).scores
     np.testing.assert_allclose(scores[-1], made.member(members - 1)(x), atol=1e-10)

@@ -28,7 +28,7 @@ def bright():
 
 def statistics(task):
     """Running mean and variance of the first layer after a refresh, and what its inputs are standardised by."""
-    made = Vanilla(Training(epochs=1, batch=30, precision="float64")).fit(task, NETWORK)
+    made = Vanilla(Training(epochs=1, batch=30, precision="float64")).fit(task, NETWORK, start="fresh")
     (state,) = refresh(made.template, made.states, task, torch.device("cpu"))
     return (state[f"inner.0.running_{name}"] for name in ("mean", "var")), state
 
@@ -56,7 +56,7 @@ def test_rows_that_lie_class_by_class_are_shuffled(bright):
     )
     task = Task.classification(x, np.repeat(np.arange(2), 600), classes=2, standardise=False)
     network = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2))
-    made = Vanilla(Training(epochs=1, batch=60, rate=0.01)).fit(task, network)
+    made = Vanilla(Training(epochs=1, batch=60, rate=0.01)).fit(task, network, start="fresh")
     (state,) = refresh(made.template, made.states, task, torch.device("cpu"))
     np.testing.assert_allclose(state["inner.0.running_var"], x.var(0), rtol=0.05)
 

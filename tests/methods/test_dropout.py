@@ -30,7 +30,7 @@ CASES = {
 def fitted(request):
     """A posterior, and rows."""
     method, task, network = CASES[request.param]
-    return method.fit(task(), network), task().x[:12]
+    return method.fit(task(), network, start="fresh"), task().x[:12]
 
 
 # ------------------------------------------------------------------------- one mask for all rows of a member
@@ -98,7 +98,7 @@ def test_in_the_mean_a_linear_network_is_the_one_without_dropout():
         table(), lambda: nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 6), nn.Linear(6, 3))
     )
     x = table().x[:4]
-    without = Vanilla(QUICK).fit(table(), made.recipe.architecture)
+    without = Vanilla(QUICK).fit(table(), made.recipe.architecture, start="fresh")
     without.states = [made.state]
     expected = without.predict(x).scores[0]
     draws = made.predict(x, 1500).scores
@@ -109,7 +109,7 @@ def test_in_the_mean_a_linear_network_is_the_one_without_dropout():
 
 # -------------------------------------------------------------------------------------------------- where
 def masks_of(method, network, task):
-    made = method.fit(task, network)
+    made = method.fit(task, network, start="fresh")
     return {name: tuple(value.shape) for name, value in made.tensors(0).items() if "mask" in name}
 
 
@@ -135,7 +135,7 @@ def test_dropout_of_a_network_stays_what_it_was():
             return self.last(self.some(self.whole(self.conv(x)).flatten(1)))
 
     method = MCDropout(replace(QUICK, epochs=1), where="own")
-    made = method.fit(images(), Channels())
+    made = method.fit(images(), Channels(), start="fresh")
     assert sorted(masks_of(method, Channels(), images()).values()) == [(1, 8, 1, 1), (1, 8 * 36)]
     masks = [[value for name, value in made.tensors(k).items() if "mask" in name] for k in range(200)]
     whole, some = (
@@ -149,7 +149,7 @@ def test_one_dropout_module_in_two_places():
     """As in PyTorch it drops something else in each."""
     drop = nn.Dropout(0.5)
     network = nn.Sequential(nn.Linear(4, 20), nn.ReLU(), drop, nn.Linear(20, 20), nn.ReLU(), drop, nn.Linear(20, 3))
-    made = MCDropout(QUICK, where="own").fit(table(), network)
+    made = MCDropout(QUICK, where="own").fit(table(), network, start="fresh")
     for k in range(4):
         one, other = (value for name, value in made.tensors(k).items() if "mask" in name)
         assert not torch.equal(one, other)
@@ -162,7 +162,7 @@ def test_one_dropout_module_in_two_places():
 @pytest.mark.parametrize("network", [Dropping(), MLP(4, 3, (8, 8))], ids=["dropout of its own", "none"])
 def test_what_is_computed_once_for_all_members_is_the_same_for_all(method, network):
     """Also where the network drops something itself, before the last layer."""
-    made, x = method.fit(table(), network), table().x
+    made, x = method.fit(table(), network, start="fresh"), table().x
     each = np.stack([made.member(k)(x).numpy() for k in range(5)])
     np.testing.assert_allclose(made.predict(x, 5).scores, each, atol=1e-12)
 
@@ -170,8 +170,8 @@ def test_what_is_computed_once_for_all_members_is_the_same_for_all(method, netwo
 def test_a_network_with_dropout_of_its_own_drops_in_training_alone():
     """Without a method of dropout: masks in training, none in prediction, as PyTorch has it."""
     task = table()
-    made = DeepEnsemble(QUICK, members=2).fit(task, Dropping())
-    plain = DeepEnsemble(QUICK, members=2).fit(task, Dropping(rate=0.0))
+    made = DeepEnsemble(QUICK, members=2).fit(task, Dropping(), start="fresh")
+    plain = DeepEnsemble(QUICK, members=2).fit(task, Dropping(rate=0.0), start="fresh")
     assert np.abs(made.predict(task.x).scores - plain.predict(task.x).scores).max() > 1e-3
     network = Dropping().double().eval()
     network.load_state_dict({name[6:]: value for name, value in made.states[1].items() if name.startswith("inner.")})
@@ -182,7 +182,7 @@ def test_a_network_with_dropout_of_its_own_drops_in_training_alone():
 def test_where_there_is_nothing_to_drop():
     for where, network in (("own", SMALL), ("all", MLP(4, 3, ())), ("dense", MLP(4, 3, ()))):
         with pytest.raises(UsageError, match="dropout: expected") as caught:
-            MCDropout(QUICK, where=where).fit(table(), network)
+            MCDropout(QUICK, where=where).fit(table(), network, start="fresh")
         assert str(caught.value).isprintable()
 
 

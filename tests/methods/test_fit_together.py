@@ -62,7 +62,7 @@ ENSEMBLES = {
 def test_members_of_an_ensemble(case, precision):
     method, task, network = ENSEMBLES[case]
     method, task = replace(method, training=replace(method.training, precision=precision)), task()
-    together, alone = (method.fit(task, network, 4, together=size) for size in (None, 1))
+    together, alone = (method.fit(task, network, 4, together=size, start="fresh") for size in (None, 1))
     assert apart(together, alone) < CLOSE[precision]
     found, expected = ([each["epochs"] for each in made.about.history] for made in (together, alone))
     assert found == expected
@@ -107,9 +107,9 @@ METHODS = {
 def test_seeds(case):
     method, task, network = METHODS[case]
     task = task()
-    made = fit_together([Cell(method, task, network, seed) for seed in (3, 11, 4)])
+    made = fit_together([Cell(method, task, network, seed, start="fresh") for seed in (3, 11, 4)])
     for seed, posterior in zip((3, 11, 4), made, strict=True):
-        alone = method.fit(task, network, seed)
+        alone = method.fit(task, network, seed, start="fresh")
         assert posterior.seed == seed
         assert apart(posterior, alone) < 1e-8  # spreads of SWAG are differences of squares
         x, members = task.x[:6], min(2, alone.max_members or 2)
@@ -122,7 +122,7 @@ def check(cells):
     """Every posterior of `fit_together` is that of its cell alone."""
     made = fit_together(cells)
     for cell, posterior in zip(cells, made, strict=True):
-        alone = cell.method.fit(cell.task, cell.network, cell.seed)
+        alone = cell.method.fit(cell.task, cell.network, cell.seed, start="fresh")
         assert apart(posterior, alone) < 1e-9
         assert posterior.about.settings == alone.about.settings
         assert posterior.about.method == alone.about.method
@@ -138,7 +138,7 @@ def test_a_grid_of_rates_and_decays(optimiser):
     task, network = table(), SMALL
     training = replace(QUICK, optimiser=optimiser, clip=1.0)
     grid = [(rate, decay) for rate in (0.1, 0.01) for decay in (0.0, 0.05)]
-    made = check([Cell(Vanilla(replace(training, rate=r, decay=d)), task, network, 1) for r, d in grid])
+    made = check([Cell(Vanilla(replace(training, rate=r, decay=d)), task, network, 1, start="fresh") for r, d in grid])
     assert min(apart(made[0], other) for other in made[1:]) > 1e-4
 
 
@@ -148,7 +148,7 @@ def test_a_grid_of_rates_and_decays(optimiser):
 def test_a_grid_of_rates_of_dropout(network):
     """Beside others a rate of 0 draws masks too, which must not shift those of the network's own dropout."""
     task = table()
-    check([Cell(MCDropout(QUICK, p=rate), task, network, 1) for rate in (0.2, 0.0, 0.6)])
+    check([Cell(MCDropout(QUICK, p=rate), task, network, 1, start="fresh") for rate in (0.2, 0.0, 0.6)])
 
 
 def test_splits_of_one_data_set():
@@ -158,26 +158,29 @@ def test_splits_of_one_data_set():
     tasks = [task.with_rows(np.roll(order, 11 * k)[:40], np.roll(order, 11 * k)[40:]) for k in range(4)]
     patient = replace(QUICK, rate=0.1, epochs=25, patience=2)
     network = MLP(4, 2, (6,))
-    made = check([Cell(Vanilla(patient), each, network, 2) for each in tasks])
+    made = check([Cell(Vanilla(patient), each, network, 2, start="fresh") for each in tasks])
     assert len({each.states[0]["y_mean"].item() for each in made}) == 4
 
 
 def test_splits_of_images_with_batch_normalisation():
     task, network = varied(), ResNet(8, 3, 2, 2)
-    cells = [Cell(DeepEnsemble(NESTEROV, members=2), task.with_rows(range(k, k + 22)), network) for k in (0, 5)]
+    cells = [
+        Cell(DeepEnsemble(NESTEROV, members=2), task.with_rows(range(k, k + 22)), network, start="fresh")
+        for k in (0, 5)
+    ]
     check(cells)
 
 
 def test_cells_that_cannot_be_joined_keep_their_order():
     task, other, network = table(), numbers(), MLP(4, 3, (5,))
     cells = [
-        Cell(Vanilla(QUICK), task, network, 1),
+        Cell(Vanilla(QUICK), task, network, 1, start="fresh"),
         Cell(Vanilla(QUICK), other, MLP(4, 2, (5,)), 1),
-        Cell(DeepEnsemble(QUICK, members=2), task, network, 1),
-        Cell(Vanilla(QUICK), task, network, 2),
-        Cell(Vanilla(replace(QUICK, epochs=2)), task, network, 1),
-        Cell(Vanilla(replace(QUICK, rate=0.01)), task, network, 1),
-        Cell(MCDropout(QUICK), task, network, 1),
+        Cell(DeepEnsemble(QUICK, members=2), task, network, 1, start="fresh"),
+        Cell(Vanilla(QUICK), task, network, 2, start="fresh"),
+        Cell(Vanilla(replace(QUICK, epochs=2)), task, network, 1, start="fresh"),
+        Cell(Vanilla(replace(QUICK, rate=0.01)), task, network, 1, start="fresh"),
+        Cell(MCDropout(QUICK), task, network, 1, start="fresh"),
     ]
     check(cells)
     assert fit_together([]) == []
@@ -186,9 +189,9 @@ def test_cells_that_cannot_be_joined_keep_their_order():
 # ----------------------------------------------------------------------------------- layers that vmap does not know
 def test_layers_that_cannot_be_batched_are_computed_one_by_one():
     method = DeepEnsemble(QUICK, members=3)
-    alone = method.fit(table(), Recurrent(), together=1)
+    alone = method.fit(table(), Recurrent(), together=1, start="fresh")
     with pytest.warns(CalibrantWarning, match="these 3 networks are computed one after another") as caught:
-        together = method.fit(table(), Recurrent())
+        together = method.fit(table(), Recurrent(), start="fresh")
     assert len(caught) == 1
     assert str(caught[0].message).isprintable()
     assert apart(together, alone) == 0.0
@@ -207,8 +210,8 @@ def test_choices_that_depend_on_values_are_computed_one_by_one():
 
     method = DeepEnsemble(QUICK, members=2)
     with pytest.warns(CalibrantWarning, match="one after another"):
-        together = method.fit(table(), Choosing())
-    assert apart(together, method.fit(table(), Choosing(), together=1)) < 1e-12
+        together = method.fit(table(), Choosing(), start="fresh")
+    assert apart(together, method.fit(table(), Choosing(), together=1, start="fresh")) < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -225,7 +228,10 @@ def test_normalisations_of_all_kinds(norm):
         return nn.Sequential(nn.Linear(4, 6), norm(), nn.ReLU(), nn.Linear(6, 3))
 
     method = DeepEnsemble(QUICK, members=2)
-    assert apart(method.fit(table(), network), method.fit(table(), network, together=1)) < 1e-9
+    assert (
+        apart(method.fit(table(), network, start="fresh"), method.fit(table(), network, together=1, start="fresh"))
+        < 1e-9
+    )
 
 
 def test_batch_normalisation_over_a_cumulative_average():
@@ -236,12 +242,12 @@ def test_batch_normalisation_over_a_cumulative_average():
 
     method = DeepEnsemble(QUICK, members=2)
     with pytest.warns(CalibrantWarning, match="one after another"):
-        together = method.fit(table(), network)
-    assert apart(together, method.fit(table(), network, together=1)) < 1e-9
+        together = method.fit(table(), network, start="fresh")
+    assert apart(together, method.fit(table(), network, together=1, start="fresh")) < 1e-9
 
 
 def test_weights_that_two_layers_share():
     method = DeepEnsemble(QUICK, members=2)
-    together, alone = (method.fit(table(), Tied(), together=size) for size in (None, 1))
+    together, alone = (method.fit(table(), Tied(), together=size, start="fresh") for size in (None, 1))
     assert apart(together, alone) < 1e-9
     assert "inner.second.weight" not in together.states[0]

@@ -391,8 +391,8 @@ def test_a_network_of_ones_own_with_dropout(kind, tmp_path):
     task = Task.regression(drawn(30, 4).float(), drawn(30, seed=1))
     network = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 2))
     plain = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Identity(), nn.Linear(6, 2))
-    one = Laplace(SHORT, **KINDS[kind]).fit(task, network)
-    other = Vanilla(SHORT).fit(task, plain)
+    one = Laplace(SHORT, **KINDS[kind]).fit(task, network, start="fresh")
+    other = Vanilla(SHORT).fit(task, plain, start="fresh")
     other.states = [one.state]
     assert same(one.tensors(1), Laplace(**KINDS[kind]).around(other, task).tensors(1))
     again = methods.load(one.save(tmp_path / "own.safetensors"), network)
@@ -418,7 +418,7 @@ def test_a_cell_that_diverged_leaves_the_others_alone():
     task = Task.regression(drawn(30, 4).float(), drawn(30, seed=1))
     network = MLP(4, 2, (6,))
     wild = Training(epochs=30, batch=16, rate=1e12, decay=0.01)
-    cells = [Cell(Laplace(training, layers="all"), task, network) for training in (SHORT, wild)]
+    cells = [Cell(Laplace(training, layers="all"), task, network, start="fresh") for training in (SHORT, wild)]
     good, bad = fit_together(cells, diverged="keep")
     assert np.isfinite(good.predict(task.x, 2).mean).all()
     assert not any(torch.isfinite(value).all() for value in bad.weights(0).values())

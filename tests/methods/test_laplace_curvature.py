@@ -55,7 +55,7 @@ def images(n=6):
 
 def trained(task, network):
     """A network's template and tensors after a few steps."""
-    made = Vanilla(ONCE).fit(task, network)
+    made = Vanilla(ONCE).fit(task, network, start="fresh")
     return made.template, made.tensors(0)
 
 

@@ -137,19 +137,23 @@ def test_nothing_to_tune_by(task):
     ids=["lstm", "conv1d", "groups", "prelu", "tied"],
 )
 def test_layers_that_are_not_known(structure, network, words, task):
-    refused(lambda: Laplace(NEVER, layers="all", structure=structure).fit(task, network), *words)
+    refused(lambda: Laplace(NEVER, layers="all", structure=structure).fit(task, network, start="fresh"), *words)
 
 
 def test_those_layers_are_no_hindrance_to_the_last_layer(task):
-    made = Laplace(SHORT).fit(task, Recurrent())
+    made = Laplace(SHORT).fit(task, Recurrent(), start="fresh")
     assert made.names == ["inner.out"]
 
 
 @pytest.mark.parametrize("structure", ["diagonal", "kfac"])
 def test_rows_that_pass_a_layer_twice_or_side_by_side(structure, task):
-    refused(lambda: Laplace(SHORT, layers="all", structure=structure).fit(task, Twice()), "layer inner.inner", "twice")
     refused(
-        lambda: Laplace(SHORT, layers="all", structure=structure).fit(task, Mixing()),
+        lambda: Laplace(SHORT, layers="all", structure=structure).fit(task, Twice(), start="fresh"),
+        "layer inner.inner",
+        "twice",
+    )
+    refused(
+        lambda: Laplace(SHORT, layers="all", structure=structure).fit(task, Mixing(), start="fresh"),
         "layer inner.each",
         "first axis",
         "(64, 1)",
@@ -157,8 +161,8 @@ def test_rows_that_pass_a_layer_twice_or_side_by_side(structure, task):
 
 
 def test_an_output_that_no_dense_layer_gives(task):
-    refused(lambda: Laplace(NEVER).fit(task, Scaled()), "layers='last'", "nn.Linear", "something else")
-    assert Laplace(SHORT, layers="all").fit(task, Scaled()).names == ["inner.inner"]
+    refused(lambda: Laplace(NEVER).fit(task, Scaled(), start="fresh"), "layers='last'", "nn.Linear", "something else")
+    assert Laplace(SHORT, layers="all").fit(task, Scaled(), start="fresh").names == ["inner.inner"]
 
 
 def test_a_last_layer_whose_covariance_is_too_large(task, monkeypatch):
@@ -169,7 +173,7 @@ def test_a_last_layer_whose_covariance_is_too_large(task, monkeypatch):
 
 
 def test_a_layer_that_is_not_called(task):
-    refused(lambda: Laplace(NEVER, layers="all").fit(task, Unused()), "layer inner.spare", "called")
+    refused(lambda: Laplace(NEVER, layers="all").fit(task, Unused(), start="fresh"), "layer inner.spare", "called")
 
 
 class Unused(nn.Module):
@@ -183,9 +187,9 @@ class Unused(nn.Module):
 
 def test_posteriors_of_anything_but_one_network(task):
     network = MLP(4, 2, (3,))
-    two = DeepEnsemble(SHORT, members=2).fit(task, network)
+    two = DeepEnsemble(SHORT, members=2).fit(task, network, start="fresh")
     refused(lambda: Laplace().around(two, task), "one trained network", "WeightSamples with 2 members")
-    masked = MCDropout(SHORT).fit(task, network)
+    masked = MCDropout(SHORT).fit(task, network, start="fresh")
     refused(lambda: Laplace().around(masked, task), "DropoutPosterior")
 
 

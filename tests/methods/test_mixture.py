@@ -21,7 +21,7 @@ X = TASK.x[:7]
 def multiswag():
     """MultiSWAG: three posteriors with batch norm, four draws each."""
     method = SWAG(SHORT, start=1, rank=2, draws=4)
-    return mixture(fit_together([Cell(method, TASK, network, seed) for seed in range(3)])), network
+    return mixture(fit_together([Cell(method, TASK, network, seed, start="fresh") for seed in range(3)])), network
 
 
 network = Normalised()

@@ -34,7 +34,7 @@ from calibrant.training.files import read_tensors, write_tensors  # noqa: E402
 MADE = {
     "points": lambda: DeepEnsemble(QUICK, members=2).fit(table(), MLP(4, 3, (3,))),
     "masked": lambda: MCDropout(QUICK).fit(table(), MLP(4, 3, (3,))),
-    "swag": lambda: SWAG(QUICK, start=1, draws=2).fit(table(), Normalised(width=2)),
+    "swag": lambda: SWAG(QUICK, start=1, draws=2).fit(table(), Normalised(width=2), start="fresh"),
     "linear": lambda: BayesianRidge().fit(numbers()),
     "augmented": lambda: augmented(Vanilla(QUICK).fit(images(), LeNet(3, 2, 8)), Augmentation(1)),
 }

@@ -142,7 +142,7 @@ FRESH = {
 def test_statistics_are_averages_over_batches_of_the_training_rows(many, name):
     rows = np.arange(10, len(many.x))
     task = many.with_rows(rows)
-    made = FRESH[name]().fit(task, Normalised())
+    made = FRESH[name]().fit(task, Normalised(), start="fresh")
     seen = replace(task, x=task.x[rows])
     for k in range(made.max_members):
         state = made.tensors(k)
@@ -153,7 +153,7 @@ def test_statistics_are_averages_over_batches_of_the_training_rows(many, name):
 
 @pytest.mark.parametrize("name", FRESH)
 def test_without_the_refresh_statistics_are_stale_and_predictions_worse(many, name):
-    fresh, stale = (FRESH[name](refresh=refresh).fit(many, Normalised()) for refresh in (True, False))
+    fresh, stale = (FRESH[name](refresh=refresh).fit(many, Normalised(), start="fresh") for refresh in (True, False))
     losses = []
     for made in (fresh, stale):
         mean, _ = statistics(many, made.tensors(1))
@@ -166,7 +166,7 @@ def test_without_the_refresh_statistics_are_stale_and_predictions_worse(many, na
 
 
 def test_each_draw_has_statistics_of_its_own(many):
-    made = FRESH["swag"]().fit(many, Normalised())
+    made = FRESH["swag"]().fit(many, Normalised(), start="fresh")
     assert made.max_members == 4
     means = [made.tensors(k)["inner.norm.running_mean"] for k in range(4)]
     assert all(not torch.equal(means[0], other) for other in means[1:])
@@ -179,7 +179,7 @@ def test_each_draw_has_statistics_of_its_own(many):
 
 def test_one_draw_is_one_draw(many, tmp_path):
     """Statistics of one draw are not those of draws without end."""
-    made = SWAG(replace(LONG, epochs=6), start=3, draws=1).fit(many, Normalised())
+    made = SWAG(replace(LONG, epochs=6), start=3, draws=1).fit(many, Normalised(), start="fresh")
     assert made.max_members == 1
     made.save(tmp_path / "one.safetensors")
     assert load(tmp_path / "one.safetensors", Normalised()).max_members == 1

@@ -101,7 +101,7 @@ class Two(nn.Module):
 )  # fmt: skip
 def test_what_cannot_work_is_refused_in_one_line(network, said):
     with pytest.raises(UsageError) as caught:
-        PLAIN.fit(table(), network)
+        PLAIN.fit(table(), network, start="fresh")
     if network.__class__ is not Bare:
         assert said in str(caught.value)
     else:
@@ -113,7 +113,7 @@ def test_what_cannot_work_is_refused_in_one_line(network, said):
 def test_a_network_for_tables_is_told_of_images(standardise):
     task = Task.classification(images().x.float(), images().y, classes=3, standardise=standardise)
     with pytest.raises(UsageError, match=r"rows of shape \(2, 8, 8\)"):
-        PLAIN.fit(task, dense())
+        PLAIN.fit(task, dense(), start="fresh")
 
 
 # ------------------------------------------------------------------------------------------ what is done with it
@@ -121,8 +121,8 @@ def test_the_network_that_is_given_stays_as_it_was():
     for given in (Dropping(), Normalised().eval()):
         before = {name: value.clone() for name, value in given.state_dict().items()}
         kinds, mode = [type(each) for each in given.modules()], given.training
-        DeepEnsemble(QUICK, members=2).fit(table(), given)
-        MCDropout(QUICK, p=0.1).fit(table(), given)
+        DeepEnsemble(QUICK, members=2).fit(table(), given, start="fresh")
+        MCDropout(QUICK, p=0.1).fit(table(), given, start="fresh")
         assert [type(each) for each in given.modules()] == kinds
         assert given.training == mode
         assert all(each.requires_grad for each in given.parameters())
@@ -132,7 +132,7 @@ def test_the_network_that_is_given_stays_as_it_was():
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_a_network_in_double_precision_is_trained_in_that_of_the_settings(precision):
     method = Vanilla(replace(QUICK, precision=precision))
-    made = method.fit(table(), dense().double())
+    made = method.fit(table(), dense().double(), start="fresh")
     assert str(made.dtype) == f"torch.{precision}"
 
 
@@ -140,13 +140,13 @@ def test_a_module_starts_afresh_for_every_member_and_its_weights_do_not_matter()
     one, other = dense(), dense()
     with torch.no_grad():
         other[0].weight.fill_(100.0)
-    made = DeepEnsemble(QUICK, members=2).fit(table(), one)
-    assert apart(made, DeepEnsemble(QUICK, members=2).fit(table(), other)) == 0.0
+    made = DeepEnsemble(QUICK, members=2).fit(table(), one, start="fresh")
+    assert apart(made, DeepEnsemble(QUICK, members=2).fit(table(), other, start="fresh")) == 0.0
     assert (made.states[0]["inner.0.weight"] - made.states[1]["inner.0.weight"]).abs().max() > 0.1
 
 
 def test_a_function_is_as_good_as_a_module():
-    assert apart(PLAIN.fit(table(), dense), PLAIN.fit(table(), dense())) == 0.0
+    assert apart(PLAIN.fit(table(), dense, start="fresh"), PLAIN.fit(table(), dense(), start="fresh")) == 0.0
     made = DeepEnsemble(QUICK, members=2).fit(table(), lambda: Bare())  # what a module cannot make anew
     assert (made.states[0]["inner.scale"] - made.states[1]["inner.scale"]).abs().max() > 1e-3
 
@@ -176,7 +176,7 @@ def test_buffers_that_state_dicts_leave_out_are_kept():
         def forward(self, x):
             return self.inner(x) + self.shift
 
-    made = DeepEnsemble(QUICK, members=2).fit(table(), Shifted())
+    made = DeepEnsemble(QUICK, members=2).fit(table(), Shifted(), start="fresh")
     assert made.states[1]["inner.shift"].tolist() == [1.0, 2.0, 3.0]
 
 
@@ -185,7 +185,7 @@ def test_tokens_are_looked_up():
     tokens = np.random.default_rng(0).integers(0, 9, (30, 5))
     task = Task.classification(tokens, tokens[:, 0] % 3, classes=3, standardise=False)
     network = nn.Sequential(nn.Embedding(9, 6), nn.Flatten(), nn.Linear(30, 3))
-    made = DeepEnsemble(replace(QUICK, epochs=20, rate=0.1), members=2).fit(task, network)
+    made = DeepEnsemble(replace(QUICK, epochs=20, rate=0.1), members=2).fit(task, network, start="fresh")
     found = made.predict(tokens, y=task.y)
     assert (found.scores.mean(0).argmax(1) == tokens[:, 0] % 3).mean() > 0.9
 
@@ -202,7 +202,7 @@ def test_tokens_are_looked_up():
     ids=["mlp", "resnet", "dropout", "tied"],
 )
 def test_a_member_is_an_ordinary_module(method, task, network):
-    made, x = method.fit(task(), network), task().x
+    made, x = method.fit(task(), network, start="fresh"), task().x
     for k in (1, 0):
         module = made.module(k)
         assert not module.training
@@ -213,7 +213,7 @@ def test_a_member_is_an_ordinary_module(method, task, network):
 
 # ---------------------------------------------------------------------------------------------------- files
 def test_files_hold_weights_and_no_programs(tmp_path):
-    path = DeepEnsemble(QUICK, members=2).fit(table(), Normalised()).save(tmp_path / "own.safetensors")
+    path = DeepEnsemble(QUICK, members=2).fit(table(), Normalised(), start="fresh").save(tmp_path / "own.safetensors")
     with pytest.raises(UsageError, match="files store weights, not code"):
         load(path)
     with pytest.raises(UsageError, match="pass the module itself"):

@@ -79,11 +79,11 @@ def file_of(folder):
 )
 def test_what_was_stopped_goes_on_to_the_same_end(tmp_path, method, task, network, epoch):
     task = task()
-    whole = method.fit(task, network, 2)
+    whole = method.fit(task, network, 2, start="fresh")
     with pytest.raises(StoppedError):
-        method.fit(task, network, 2, checkpoint=tmp_path, progress=stop_at(epoch))
+        method.fit(task, network, 2, checkpoint=tmp_path, progress=stop_at(epoch), start="fresh")
     assert file_of(tmp_path).exists()
-    assert same_bits(method.fit(task, network, 2, checkpoint=tmp_path), whole)
+    assert same_bits(method.fit(task, network, 2, checkpoint=tmp_path, start="fresh"), whole)
 
 
 def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
@@ -140,10 +140,10 @@ OTHERS = {
 def test_a_checkpoint_of_another_training_is_refused(tmp_path, what):
     (method, task, network), other = OTHERS[what]
     with pytest.raises(StoppedError):
-        method.fit(task, network, 1, checkpoint=tmp_path, progress=stop_at(2))
+        method.fit(task, network, 1, checkpoint=tmp_path, progress=stop_at(2), start="fresh")
     before = file_of(tmp_path).read_bytes()
     with pytest.raises(FileError, match="expected a checkpoint of this training") as caught:
-        other[0].fit(other[1], other[2], 1, checkpoint=tmp_path)
+        other[0].fit(other[1], other[2], 1, checkpoint=tmp_path, start="fresh")
     assert str(caught.value).isprintable()
     assert file_of(tmp_path).read_bytes() == before
 
@@ -163,13 +163,13 @@ class Spelled(torch.nn.Linear):
 
 def test_a_checkpoint_does_not_depend_on_how_layers_print(tmp_path):
     network = torch.nn.Sequential(Spelled(4, 5), torch.nn.LeakyReLU(0.1), torch.nn.Linear(5, 3))
-    whole = PLAIN.fit(TASK, network, 1)
+    whole = PLAIN.fit(TASK, network, 1, start="fresh")
     with pytest.raises(StoppedError):
-        PLAIN.fit(TASK, network, 1, checkpoint=tmp_path, progress=stop_at(2))
-    assert same_bits(PLAIN.fit(TASK, network, 1, checkpoint=tmp_path), whole)
+        PLAIN.fit(TASK, network, 1, checkpoint=tmp_path, progress=stop_at(2), start="fresh")
+    assert same_bits(PLAIN.fit(TASK, network, 1, checkpoint=tmp_path, start="fresh"), whole)
     other = torch.nn.Sequential(Spelled(4, 5), torch.nn.LeakyReLU(0.2), torch.nn.Linear(5, 3))
     with pytest.raises(FileError, match="expected a checkpoint of this training"):
-        PLAIN.fit(TASK, other, 1, checkpoint=tmp_path)
+        PLAIN.fit(TASK, other, 1, checkpoint=tmp_path, start="fresh")
 
 
 # ------------------------------------------------------------------------------------------------- damage

@@ -37,13 +37,15 @@ def task():
 
 def losses_by_epoch(task, network, training, epochs):
     """Validation losses of trainings of 1, 2, … epochs without patience."""
-    made = [Vanilla(replace(training, patience=None, epochs=k + 1)).fit(task, network) for k in range(epochs)]
+    made = [
+        Vanilla(replace(training, patience=None, epochs=k + 1)).fit(task, network, start="fresh") for k in range(epochs)
+    ]
     return [each.about.history[0]["best"] for each in made], made
 
 
 @pytest.mark.parametrize("network", [MLP(4, 3, (16,)), Normalised()], ids=["mlp", "batch norm"])
 def test_the_best_epoch_is_kept(task, network):
-    stopped = Vanilla(PATIENT).fit(task, network)
+    stopped = Vanilla(PATIENT).fit(task, network, start="fresh")
     history = stopped.about.history[0]
     epochs = history["epochs"]
     assert 5 <= epochs < 40
@@ -60,7 +62,9 @@ def test_training_ends_when_patience_does(task):
     """`patience` epochs without a better loss, as the docstring has it."""
     network = MLP(4, 3, (16,))
     for patience in (1, 2, 5):
-        epochs = Vanilla(replace(PATIENT, patience=patience)).fit(task, network).about.history[0]["epochs"]
+        epochs = (
+            Vanilla(replace(PATIENT, patience=patience)).fit(task, network, start="fresh").about.history[0]["epochs"]
+        )
         losses, _ = losses_by_epoch(task, network, PATIENT, epochs)
         best = int(np.argmin(losses))
         assert epochs - 1 - best == patience
@@ -70,7 +74,7 @@ def test_networks_stop_separately(task):
     """Of several together each has its own end, and is what it would have been alone."""
     network = MLP(4, 3, (16,))
     method = DeepEnsemble(PATIENT, members=4)
-    together, alone = method.fit(task, network), method.fit(task, network, together=1)
+    together, alone = method.fit(task, network, start="fresh"), method.fit(task, network, together=1, start="fresh")
     ends = [each["epochs"] for each in together.about.history]
     assert len(set(ends)) > 1
     assert ends == [each["epochs"] for each in alone.about.history]
@@ -85,10 +89,10 @@ def test_what_a_network_does_after_its_end_does_not_matter():
     task, network = table(n=60).split(0.3), MLP(4, 3, (16,))
     training = replace(PATIENT, patience=1, rate=0.002, epochs=30)
     wild, tame = Vanilla(replace(training, rate=1.0, decay=1e4)), Vanilla(training)
-    alone = [method.fit(task, network) for method in (wild, tame)]
+    alone = [method.fit(task, network, start="fresh") for method in (wild, tame)]
     assert alone[0].about.history[0]["epochs"] < 4
     assert alone[1].about.history[0]["epochs"] > 20
-    together = fit_together([Cell(method, task, network) for method in (wild, tame)])
+    together = fit_together([Cell(method, task, network, start="fresh") for method in (wild, tame)])
     assert not any(each.about.history[0]["diverged"] for each in together)
     assert apart(alone[1], together[1]) < 1e-9
     for name, value in alone[0].states[0].items():

@@ -35,21 +35,23 @@ def test_a_loss_that_is_no_number_names_who_and_when():
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
 def test_the_others_are_untouched(order):
     task, network = table(), SMALL
-    cells = [Cell(Vanilla(replace(QUICK, rate=rate)), task, network, 3) for rate in (0.05, 1e300, 0.01)]
+    cells = [Cell(Vanilla(replace(QUICK, rate=rate)), task, network, 3, start="fresh") for rate in (0.05, 1e300, 0.01)]
     made = fit_together([cells[k] for k in order], diverged="keep")
     kept = dict(zip(order, made, strict=True))
     assert [kept[k].about.history[0]["diverged"] for k in range(3)] == [False, True, False]
     assert not np.isfinite(kept[1].about.history[0]["loss"][-1])
     for k in (0, 2):
-        assert apart(kept[k], cells[k].method.fit(task, network, 3)) < 1e-9
+        assert apart(kept[k], cells[k].method.fit(task, network, 3, start="fresh")) < 1e-9
 
 
 def test_batch_normalisation_keeps_the_others_apart_too():
     task, network = images(), ResNet(8, 3, 2, 2)
     wild, tame = (Vanilla(replace(QUICK, rate=rate, decay=decay)) for rate, decay in ((1.0, 1e200), (0.05, 0.0)))
-    lost, kept = fit_together([Cell(wild, task, network), Cell(tame, task, network)], diverged="keep")
+    lost, kept = fit_together(
+        [Cell(wild, task, network, start="fresh"), Cell(tame, task, network, start="fresh")], diverged="keep"
+    )
     assert lost.about.history[0]["diverged"]
-    assert apart(kept, tame.fit(task, network)) < 1e-9
+    assert apart(kept, tame.fit(task, network, start="fresh")) < 1e-9
 
 
 @pytest.mark.parametrize("known", [{"diverged": "ignore"}, {"together": 0}, {"together": -1}])
@@ -148,7 +150,7 @@ def test_a_last_batch_of_one_row_is_trained_or_refused_in_one_line(batch, member
     """Batch normalisation of one row of numbers is impossible."""
     method = DeepEnsemble(replace(QUICK, batch=batch), members=members)
     try:
-        made = method.fit(table(n=33), Normalised())
+        made = method.fit(table(n=33), Normalised(), start="fresh")
     except CalibrantError as refusal:
         assert "batch" in str(refusal)  # noqa: PT017
     else:

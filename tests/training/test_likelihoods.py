@@ -121,8 +121,8 @@ def test_a_small_spread_far_from_zero_is_kept():
 def test_the_loss_of_training_is_in_units_of_y(likelihood):
     """In thousandths of a unit the same network is found, and its loss is larger by log 1000."""
     network = MLP(4, likelihood.outputs, (5,))
-    usual = Vanilla(QUICK).fit(numbers(likelihood=likelihood), network)
-    small = Vanilla(QUICK).fit(numbers(likelihood=likelihood, factor=1000.0, shift=7.0), network)
+    usual = Vanilla(QUICK).fit(numbers(likelihood=likelihood), network, start="fresh")
+    small = Vanilla(QUICK).fit(numbers(likelihood=likelihood, factor=1000.0, shift=7.0), network, start="fresh")
     for name, value in usual.states[0].items():
         if name.startswith("inner."):
             torch.testing.assert_close(small.states[0][name], value, rtol=0.0, atol=1e-9)

@@ -19,8 +19,10 @@ from calibrant.methods.csgld import CyclicalSGLD  # noqa: E402
 from calibrant.methods.dropout import LastLayerDropout, MCDropout  # noqa: E402
 from calibrant.methods.ensemble import DeepEnsemble, Vanilla  # noqa: E402
 from calibrant.methods.laplace import Laplace  # noqa: E402
+from calibrant.methods.last_layer_ensemble import last_layer_ensemble  # noqa: E402
 from calibrant.methods.mixture import Mixture, mixture  # noqa: E402
 from calibrant.methods.posterior import Member, Posterior, WeightPosterior  # noqa: E402
+from calibrant.methods.pretrained import posterior_of  # noqa: E402
 from calibrant.methods.ridge import BayesianRidge  # noqa: E402
 from calibrant.methods.serialization import load  # noqa: E402
 from calibrant.methods.snapshot import FastGeometricEnsemble, SnapshotEnsemble  # noqa: E402
@@ -56,7 +58,9 @@ __all__ = [
     "WeightPosterior",
     "augmented",
     "fit_together",
+    "last_layer_ensemble",
     "load",
     "mixture",
+    "posterior_of",
     "schedules",
 ]

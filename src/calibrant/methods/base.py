@@ -104,6 +104,8 @@ class Method(ABC):
         network: Any,
         seed: int = 0,
         *,
+        start: str | None = None,
+        train: str | Sequence[str] = "all",
         device: str | torch.device = "auto",
         progress: Progress | None = None,
         checkpoint: str | Path | None = None,
@@ -116,9 +118,15 @@ class Method(ABC):
         task : Task
             The data and the likelihood.
         network : Architecture, nn.Module or callable
-            An architecture, your own module, or a function that returns a new one.
+            An architecture, your own module with `start`, or a function that returns a new one.
         seed : int
             Seed of all random numbers.
+        start : {"given", "fresh"}, optional
+            "given" continues from the weights of an `nn.Module`, "fresh" initialises them anew; a module needs one of
+            the two. Architectures and functions start fresh.
+        train : {"all", "last"} or patterns
+            Of a given network, the parameters to train: all that are not frozen, those of the last layer, or those
+            whose names match patterns such as "head.*".
         device : str or torch.device
             "auto" uses a GPU if there is one.
         progress : callable, optional
@@ -133,10 +141,12 @@ class Method(ABC):
         -------
         Posterior
         """
-        cell = Cell(self, task, network, seed)
+        cell = Cell(self, task, network, seed, start, train if isinstance(train, str) else tuple(train))
         return fit_together([cell], device=device, progress=progress, checkpoint=checkpoint, together=together)[0]
 
-    def recipe(self, task: Task, network: Any) -> Recipe:
+    def recipe(
+        self, task: Task, network: Any, start: str | None = None, train: str | tuple[str, ...] = "all"
+    ) -> Recipe:
         """The construction of the networks; raises `UsageError` if the method cannot handle the task."""
         if self.needs_all_epochs and self.training.patience is not None:
             got, hint = f"patience={self.training.patience}", "use Training(patience=None)"
@@ -144,9 +154,23 @@ class Method(ABC):
         if task.likelihood.name not in self.tasks:
             expected, hint = f"a likelihood among {', '.join(self.tasks)}", "use another method for this task"
             raise UsageError(self.name, expected=expected, got=task.likelihood.name, hint=hint)
-        return Recipe(
-            as_architecture(network), task.likelihood.outputs, task.shape, task.x.dtype, task.standardises, self.dropout
+        recipe = Recipe(
+            as_architecture(network, start),
+            task.likelihood.outputs,
+            task.shape,
+            task.x.dtype,
+            task.standardises,
+            self.dropout,
+            train,
         )
+        if recipe.given and task.standardises:
+            expected = "a task with standardise=False, because the network takes x as it was trained"
+            hint = "preprocess x as in the training of the network, and write standardise=False"
+            raise UsageError("start='given'", expected=expected, got="one that standardises x", hint=hint)
+        if train != "all" and not recipe.given:
+            hint = "write start='given'"
+            raise UsageError("train", expected="'all' for a network that starts fresh", got=repr(train), hint=hint)
+        return recipe
 
     def runs(self, task: Task, seed: int) -> list[Run]:
         """One run per network."""
@@ -194,8 +218,12 @@ class Cell:
     task: Task
     network: Any = None
     seed: int = 0
+    start: str | None = None
+    train: str | tuple[str, ...] = "all"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.train, str):
+            object.__setattr__(self, "train", tuple(self.train))
         if not isinstance(self.method, Method) or not isinstance(self.method.training, Training):
             expected, hint = "a method with a Training", "write DeepEnsemble(Training(epochs=30), members=5)"
             raise UsageError("method", expected=expected, got=show(self.method), hint=hint)
@@ -259,7 +287,13 @@ def fit_together(
             first = cells[group[0]]
             same_method = cell.method.common() == first.method.common()
             equal = isinstance(cell.network, Architecture) and cell.network == first.network
-            if same_method and (cell.network is first.network or equal) and same_data([first.task, cell.task]):
+            same_start = (cell.start, cell.train) == (first.start, first.train)
+            if (
+                same_method
+                and same_start
+                and (cell.network is first.network or equal)
+                and same_data([first.task, cell.task])
+            ):
                 group.append(k)
                 break
         else:
@@ -281,6 +315,14 @@ def fit_together(
     return [posteriors[k] for k in range(len(cells))]
 
 
+def scales_of(recipe: Recipe, task: Task, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    """The standardisation of x and y; none for a network that was given, which has its own units."""
+    if not recipe.given:
+        return task.standardisation(dtype)
+    zero, one = torch.zeros((), dtype=dtype), torch.ones((), dtype=dtype)
+    return {"x_mean": zero, "x_std": one, "y_mean": zero.double(), "y_std": one}
+
+
 def _train(
     cells: list[Cell],
     device: torch.device,
@@ -291,7 +333,7 @@ def _train(
 ) -> list[TrainingResult]:
     """Train the networks of similar cells; the time is divided evenly among them."""
     method = cells[0].method
-    recipe = method.recipe(cells[0].task, cells[0].network)
+    recipe = method.recipe(cells[0].task, cells[0].network, cells[0].start, cells[0].train)
     template = recipe.template()
     runs = [run for cell in cells for run in cell.method.runs(cell.task, cell.seed)]
     size = len(runs) if together is None else together
@@ -307,7 +349,7 @@ def _train(
             for run in part:
                 with seeded(run.seed, run.member, "initial weights"):
                     network = recipe.network()
-                initial.append(initial_state(network, run.task.standardisation(method.training.dtype)))
+                initial.append(initial_state(network, scales_of(recipe, run.task, method.training.dtype)))
             stack = Stack.of(template, initial, device, method.training.dtype)
             loop = TrainingLoop(
                 stack,
@@ -336,7 +378,7 @@ def _train(
             seconds * count / len(states),
             str(device),
         )
-        own = cell.method.recipe(cell.task, cell.network)  # dropout probabilities may differ
+        own = cell.method.recipe(cell.task, cell.network, cell.start, cell.train)  # dropout probabilities may differ
         result = (states[part_of_cell], callback_results[part_of_cell])
         results.append(TrainingResult(own, template, cell.task, cell.seed, *result, about, device))
         at += count

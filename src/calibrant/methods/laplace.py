@@ -144,9 +144,11 @@ class Laplace(Method):
                 check_count(f"laplace: {name}", getattr(self, name))
 
     # ------------------------------------------------------------------------------------- fitting
-    def recipe(self, task: Task, network: Any) -> Recipe:
+    def recipe(
+        self, task: Task, network: Any, start: str | None = None, train: str | tuple[str, ...] = "all"
+    ) -> Recipe:
         """The construction of the network; raises `UsageError` for layers that cannot be drawn, before training."""
-        recipe = super().recipe(task, network)
+        recipe = super().recipe(task, network, start, train)
         template = recipe.template()
         drawn_layers(template, self.layers, resolve_structure(template, self.layers, self.structure))
         return recipe

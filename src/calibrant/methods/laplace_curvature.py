@@ -353,7 +353,7 @@ def curvature_of(
     with traced(module, names) as (inputs_of, outputs_of), torch.set_grad_enabled(curvature.backward):
         step = max(1, min(ROWS_AT_ONCE, ROOTS_AT_ONCE // task.likelihood.outputs**2))
         for block in rows.to(device).split(step) if len(rows) else ():
-            x, y = task.as_input(task.x[block], scale.mean.dtype), task.y[block]
+            x, y = task.as_input(task.x[block], scale.std.dtype), task.y[block]
             inputs_of.clear()
             outputs_of.clear()
             outputs = functional_call(module, tensors, (x,))

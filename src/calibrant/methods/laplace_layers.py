@@ -60,7 +60,8 @@ def _all_layers(template: Template) -> list[str]:
     names = []
     for name, module in template.module.named_modules():
         own = [key for key, _ in module.named_parameters(recurse=False)]
-        if not own or isinstance(module, NORMALISATIONS):
+        trained = any(f"{name}.{key}" in template.trained for key in own)
+        if not trained or isinstance(module, NORMALISATIONS):
             continue
         plain = layer_type(module) in DRAWN and "weight" in own and set(own) <= {"weight", "bias"}
         if not plain or getattr(module, "groups", 1) != 1:
@@ -75,7 +76,8 @@ def _all_layers(template: Template) -> list[str]:
             raise UsageError(f"layer {name}", expected="a layer that forward() calls", got="one not called", hint=hint)
         names.append(name)
     if not names:
-        raise UsageError("network", expected="a layer with weights", got="none", hint="use another network")
+        hint = "use another network, or unfreeze a layer"
+        raise UsageError("network", expected="a layer with weights that are not frozen", got="none", hint=hint)
     return sorted(names)
 
 

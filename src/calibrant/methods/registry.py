@@ -10,6 +10,7 @@ from calibrant.methods.csgld import CyclicalSGLD
 from calibrant.methods.dropout import DropoutPosterior, LastLayerDropout, MCDropout
 from calibrant.methods.ensemble import DeepEnsemble, Vanilla
 from calibrant.methods.laplace import Laplace, LaplacePosterior
+from calibrant.methods.last_layer_ensemble import LastLayerPosterior
 from calibrant.methods.mixture import Mixture
 from calibrant.methods.posterior import Posterior, WeightSamples
 from calibrant.methods.ridge import BayesianRidge, LinearPosterior
@@ -26,6 +27,7 @@ KINDS: Mapping[str, type[Posterior]] = {
         SwagPosterior,
         LaplacePosterior,
         Mixture,
+        LastLayerPosterior,
     )
 }
 METHODS: Mapping[str, type[Method]] = {

@@ -53,8 +53,8 @@ class BayesianRidge(Method):
     tasks: ClassVar[tuple[str, ...]] = ("gaussian", "fixed_gaussian")
 
     def fit(self, task: Task, network: Any = None, seed: int = 0, **ignored: Any) -> LinearPosterior:
-        """Fit to a table; `device`, `progress`, `checkpoint` and `together` have no effect."""
-        unexpected = set(ignored) - {"device", "progress", "checkpoint", "together"}
+        """Fit to a table; other arguments of `fit` have no effect."""
+        unexpected = set(ignored) - {"device", "progress", "checkpoint", "together", "start", "train"}
         if network is not None or unexpected:
             got = ", ".join(sorted(unexpected)) or "a network"
             raise UsageError(

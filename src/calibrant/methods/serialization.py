@@ -10,7 +10,7 @@ import torch
 
 from calibrant.errors import CalibrantError, FileError, UsageError, plain, show
 from calibrant.methods.posterior import About, Posterior, WeightPosterior
-from calibrant.networks.architecture import architecture_from
+from calibrant.networks.architecture import Architecture, architecture_from
 from calibrant.networks.dropout import Dropout
 from calibrant.networks.recipe import Recipe
 from calibrant.networks.user_module import UserModule, as_architecture
@@ -114,7 +114,9 @@ def _recipe(stored: Mapping[str, Any], network: Any) -> Recipe:
         hint = "write load(path, network=MyNetwork(...)): files store weights, not code"
         raise UsageError("load", expected="your own network, which this posterior belongs to", got="none", hint=hint)
     architecture = (
-        as_architecture(network) if network is not None else architecture_from(name, stored["architecture"]["settings"])
+        as_architecture(network, None if isinstance(network, Architecture) else "given")
+        if network is not None
+        else architecture_from(name, stored["architecture"]["settings"])
     )
     dropout = stored["dropout"] and Dropout(stored["dropout"]["rate"], stored["dropout"]["where"])
     return Recipe(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from calibrant.errors import CalibrantError, UsageError, plain
+from calibrant.errors import CalibrantError, UsageError, did_you_mean, plain
 from calibrant.networks.architecture import Architecture
+from calibrant.networks.batch_norm import KINDS as BATCH_NORMS
 from calibrant.networks.batch_norm import make_stackable
 from calibrant.networks.content import content, layers_content
 from calibrant.networks.dropout import (
@@ -25,6 +28,7 @@ from calibrant.networks.dropout import (
     trace_sites,
 )
 from calibrant.networks.mixed_precision import make_castable
+from calibrant.networks.user_module import UserModule
 
 SCALES = ("x_mean", "x_std", "y_mean", "y_std")
 SAMPLE = 3
@@ -54,13 +58,29 @@ class StandardisedNetwork(nn.Module):  # type: ignore[misc]
 class Template:
     """A network whose weights are passed in, with its dropout sites and layers.
 
-    layers: names of dense and convolutional layers in order of execution; last: the one whose output is the network's.
+    layers: names of dense and convolutional layers in order of execution; last: the one whose output is the network's;
+    trained: names of the parameters that are trained; the others are frozen.
     """
 
     module: StandardisedNetwork
     sites: tuple[Site, ...]
     layers: tuple[str, ...]
     last: str | None
+    trained: tuple[str, ...]
+
+    @cached_property
+    def frozen(self) -> tuple[str, ...]:
+        """The names of the parameters that are not trained."""
+        return tuple(name for name, _ in self.module.named_parameters() if name not in set(self.trained))
+
+    @cached_property
+    def frozen_norms(self) -> list[nn.Module]:
+        """The batch-norm layers of frozen parts, which keep their statistics in training."""
+        if not self.frozen:
+            return []
+        owners = {name.rpartition(".")[0] for name in self.trained}
+        modules = dict(self.module.named_modules())
+        return [each for name, each in modules.items() if name not in owners and isinstance(each, BATCH_NORMS)]
 
     @property
     def has_batch_norm(self) -> bool:
@@ -70,7 +90,10 @@ class Template:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to build a network: architecture, number of outputs, dropout, and the shape and dtype of a row of x."""
+    """How to build a network: architecture, number of outputs, dropout, and the shape and dtype of a row of x.
+
+    train: "all" parameters that are not frozen, those of the "last" layer, or those whose names match patterns.
+    """
 
     architecture: Architecture
     outputs: int
@@ -78,6 +101,12 @@ class Recipe:
     x_dtype: torch.dtype = torch.float32
     standardises: bool = True
     dropout: Dropout | None = None
+    train: str | tuple[str, ...] = "all"
+
+    @property
+    def given(self) -> bool:
+        """Whether the network starts from the weights that the user gave, in the user's units of x and y."""
+        return isinstance(self.architecture, UserModule) and self.architecture.start == "given"
 
     def network(self) -> StandardisedNetwork:
         """A newly initialised network, from PyTorch's global random generator."""
@@ -92,6 +121,8 @@ class Recipe:
             "architecture": content(self.architecture) if own is None else own,
             "outputs": self.outputs,
             "dropout": content(self.dropout),
+            **({} if self.train == "all" else {"train": list(template.trained)}),
+            **({"given": True} if self.given else {}),
         }
 
     def _sample(self, module: nn.Module) -> Tensor:
@@ -106,7 +137,7 @@ class Recipe:
         """The network that weights are passed to; unsupported networks raise `UsageError` here, before training."""
         with torch.random.fork_rng(devices=[]):
             module = self.network()
-            _check_parameters(module)
+            _check_parameters(module, self.given)
             sample = self._sample(module)
             module.eval()
             with torch.no_grad(), _forward_errors(self):
@@ -117,11 +148,12 @@ class Recipe:
             module.dropout_modules = tuple(dropout_modules(module))
             with torch.no_grad():
                 sites = trace_sites(module, sample)
+        trained = _trained(module, self.train, last)
         make_stackable(module)
         make_castable(module)
         for parameter in module.parameters():
             parameter.requires_grad_(False)
-        return Template(module, tuple(sites), tuple(layers), last)
+        return Template(module, tuple(sites), tuple(layers), last, trained)
 
 
 @contextmanager
@@ -140,16 +172,40 @@ def _forward_errors(recipe: Recipe) -> Iterator[None]:
         ) from error
 
 
-def _check_parameters(module: nn.Module) -> None:
-    """Raise `UsageError` for lazy and frozen parameters: all are initialised and trained for each member."""
+def _check_parameters(module: nn.Module, given: bool) -> None:
+    """Raise `UsageError` for lazy parameters, and for frozen ones that would be initialised anew."""
     for name, value in module.named_parameters():
         if isinstance(value, nn.parameter.UninitializedParameter):
             got, hint = "one without a shape (a lazy layer)", "use layers with explicit sizes"
-        elif not value.requires_grad:
-            got, hint = "a frozen one", "unfreeze it, or precompute the fixed features and pass them as x"
+        elif not value.requires_grad and not given:
+            got, hint = "a frozen one", "unfreeze it, or keep its weights with start='given'"
         else:
             continue
         raise UsageError(f"parameter {name}", expected="one that can be initialised and trained", got=got, hint=hint)
+
+
+def _trained(module: nn.Module, train: str | tuple[str, ...], last: str | None) -> tuple[str, ...]:
+    """The names of the parameters that are trained."""
+    names = [name for name, value in module.named_parameters() if value.requires_grad]
+    if train == "last":
+        if last is None:
+            hint = "name its parameters: train=('head.*',)"
+            expected = "a network that returns the output of its last layer"
+            raise UsageError("train='last'", expected=expected, got="another network", hint=hint)
+        names = [name for name, _ in module.named_parameters() if name.rpartition(".")[0] == last]
+    elif train != "all":
+        known = [name.removeprefix("inner.") for name, _ in module.named_parameters()]
+        patterns = (train,) if isinstance(train, str) else train
+        for pattern in patterns:
+            if not fnmatch.filter(known, pattern):
+                expected = "'all', 'last', or patterns of names of parameters"
+                hint = did_you_mean(pattern, known) or f"use for example train=('{known[-1]}',)"
+                raise UsageError("train", expected=expected, got=repr(pattern), hint=hint)
+        names = [f"inner.{name}" for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+    if not names:
+        hint = "unfreeze some, or name them: train=('head.*',)"
+        raise UsageError("train", expected="a network with parameters to train", got="frozen ones only", hint=hint)
+    return tuple(names)
 
 
 def _check_deterministic(module: nn.Module, sample: Tensor) -> None:

@@ -27,7 +27,7 @@ State = dict[str, Tensor]
 
 @dataclass
 class Stack:
-    """K networks: parameters and buffers with a leading axis of K."""
+    """K networks: parameters, and buffers (frozen parameters among them), with a leading axis of K."""
 
     template: Template
     parameters: State
@@ -44,7 +44,7 @@ class Stack:
     def of(cls, template: Template, states: list[State], device: torch.device, dtype: torch.dtype) -> Stack:
         """Networks with the given states, on a device."""
         module = template.module.to(device=device, dtype=dtype)
-        names = [name for name, _ in module.named_parameters()]
+        names = list(template.trained)
         shapes = {name: (len(states), *states[0][name].shape) for name in names}
         sizes = [_padded(torch.Size(shapes[name]).numel()) for name in names]
         flat, gradients = (torch.zeros(sum(sizes), device=device, dtype=dtype) for _ in range(2))
@@ -57,7 +57,7 @@ class Stack:
             parameters[name].grad = gradient[:count].view(shapes[name])
         buffers = {
             name: torch.stack([state[name] for state in states]).to(device)
-            for name, _ in module.named_buffers()
+            for name in (*template.frozen, *(name for name, _ in module.named_buffers()))
             if not is_mask(name)
         }
         for name, value in buffers.items():
@@ -76,6 +76,8 @@ class Stack:
 
     def _compute(self, x: Tensor, masks: State | None, train: bool) -> Tensor:
         self.template.module.train(train)
+        for layer in self.template.frozen_norms:
+            layer.eval()
         tensors = {**self.parameters, **self.buffers, **(masks or {})}
         if self.size == 1:
             return self._one({name: value[0] for name, value in tensors.items()}, _members_adjacent(x)[0])[None]

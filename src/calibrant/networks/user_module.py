@@ -10,16 +10,21 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from calibrant.errors import UsageError, plain
+from calibrant.errors import UsageError, check_choice, plain
 from calibrant.networks.architecture import Architecture
+
+STARTS = ("given", "fresh")
 
 
 class UserModule(Architecture):
-    """A user's own network. Files do not store how to build it, so `load` needs it again."""
+    """A user's own network. Files do not store how to build it, so `load` needs it again.
+
+    start: "given" keeps the weights of a module, "fresh" initialises them anew.
+    """
 
     name: ClassVar[str] = "own"
 
-    def __init__(self, given: nn.Module | Callable[[], nn.Module]) -> None:
+    def __init__(self, given: nn.Module | Callable[[], nn.Module], start: str = "fresh") -> None:
         if isinstance(given, type) or not (isinstance(given, nn.Module) or callable(given)):
             raise UsageError(
                 "network",
@@ -27,11 +32,11 @@ class UserModule(Architecture):
                 got=f"the class {given.__name__}" if isinstance(given, type) else f"{type(given).__name__}",
                 hint="pass the module itself, or lambda: MyNetwork(...)",
             )
-        self.given = given
+        self.given, self.start = given, start
         self.last: weakref.ref[nn.Module] | None = None
 
     def build(self) -> nn.Module:
-        """A new network: the return value of the function, or a reinitialised copy of the module."""
+        """A new network: what the function returns, or a copy of the module, reinitialised for a fresh start."""
         if not isinstance(self.given, nn.Module):
             network = self._call()
             if not isinstance(network, nn.Module):
@@ -47,6 +52,8 @@ class UserModule(Architecture):
             self.last = weakref.ref(network)
             return copy.deepcopy(network)  # training must not change the user's object
         network = copy.deepcopy(self.given)
+        if self.start == "given":
+            return network
         for name, module in network.named_modules():
             reset = getattr(module, "reset_parameters", None)
             if callable(reset):
@@ -75,6 +82,21 @@ class UserModule(Architecture):
         return {}
 
 
-def as_architecture(network: Any) -> Architecture:
-    """Wrap modules and functions in `UserModule`; architectures are returned unchanged."""
-    return network if isinstance(network, Architecture) else UserModule(network)
+def as_architecture(network: Any, start: str | None) -> Architecture:
+    """Wrap modules and functions in `UserModule`; architectures are returned unchanged.
+
+    start: "given" keeps the weights of a module, or of what a function returns; "fresh" initialises a module anew, and
+    is the default of functions and architectures. A module has no default, as its weights may be trained.
+    """
+    if start is not None:
+        check_choice("start", start, STARTS)
+    if isinstance(network, UserModule) or not isinstance(network, Architecture):
+        if isinstance(network, nn.Module) and start is None:
+            hint = "write start='given' to keep its weights, or start='fresh' to initialise them anew"
+            raise UsageError("network", expected="start= with an nn.Module", got="no start", hint=hint)
+        return network if isinstance(network, UserModule) else UserModule(network, start or "fresh")
+    if start == "given":
+        hint = "pass a trained nn.Module, or leave start out"
+        got = f"the architecture {network.name}, which has none"
+        raise UsageError("start='given'", expected="a network with weights", got=got, hint=hint)
+    return network
