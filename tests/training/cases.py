@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import nn
 
-from calibrant.methods import Task, Training
+from calibrant.methods import DeepEnsemble, Task, Training
 from calibrant.networks import MLP
 from calibrant.networks.recipe import Recipe
 from calibrant.networks.stack import Stack, initial_state
+from calibrant.training.objectives import Objective
+from calibrant.training.optimisers import ParameterGroup
 from calibrant.training.schedules import Constant
 from calibrant.training.seeds import seeded
 from calibrant.training.task import Run
@@ -90,6 +94,40 @@ class Tied(nn.Module):
 
     def forward(self, x):
         return self.last(torch.tanh(self.second(torch.tanh(self.first(x)))))
+
+
+class AdaptivePrior(Objective):
+    """−log p plus w·½τ|θ|² with a weight w that rises, and a precision τ of each network that follows its weights."""
+
+    scalars = ("weight",)
+
+    def scalar_values(self, t, epochs):
+        return {"weight": 0.02 * min(1.0, 2.0 * t)}
+
+    def tensors(self, networks, dtype):
+        return {"precision": torch.ones(networks, dtype=dtype), "squares": torch.zeros(networks, dtype=dtype)}
+
+    def loss(self, step):
+        squares = sum(value.flatten(1).square().sum(1) for value in step.parameters.values())
+        step.tensors["squares"].copy_(squares.detach())
+        return step.nll + 0.5 * step.scalars["weight"] * step.tensors["precision"] * squares
+
+    def after_epoch(self, look, epoch, tensors):
+        losses = torch.tensor(look.validate(), dtype=torch.float64) if epoch % 2 else torch.ones(look.networks)
+        tensors["precision"].copy_(losses * 10.0 / (1.0 + tensors["squares"]))
+
+
+@dataclass(frozen=True)
+class AdaptiveEnsemble(DeepEnsemble):
+    """An ensemble with an objective that has a state of its own, and a slower last layer without decay."""
+
+    name = "adaptive_ensemble"
+
+    def objective(self, task):
+        return AdaptivePrior()
+
+    def parameter_groups(self, template):
+        return [ParameterGroup("output.*", rate=0.5, decay=0.0)]
 
 
 # -------------------------------------------------------------------------------------------- loops by hand

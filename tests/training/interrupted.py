@@ -17,7 +17,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from training.cases import QUICK, SMALL, Normalised, images, table
+from training.cases import QUICK, SMALL, AdaptiveEnsemble, Normalised, images, table
 
 from calibrant.methods import SWAG, Augmentation, CyclicalSGLD, DeepEnsemble, SnapshotEnsemble
 from calibrant.networks import LeNet
@@ -31,6 +31,7 @@ CASES = {
     "swag": (SWAG(LONG, start=4, rank=3, draws=3), table, Normalised),
     "snapshots": (SnapshotEnsemble(LONG, cycles=4), lambda: images(augment=Augmentation(1)), LeNet(3, 2, 8)),
     "langevin": (CyclicalSGLD(LONG, cycles=2, samples=3), table, SMALL),
+    "objective": (AdaptiveEnsemble(LONG, members=2), lambda: table(n=60).split(0.4), SMALL),
     "stopping": (DeepEnsemble(replace(LONG, rate=0.3, patience=4), members=2), lambda: table(n=60).split(0.4), SMALL),
 }
 EPOCH = 7

@@ -26,6 +26,8 @@ from calibrant.networks.stack import Stack, State, initial_state
 from calibrant.networks.user_module import as_architecture
 from calibrant.training.callbacks import Callback
 from calibrant.training.loop import Noise, Progress, TrainingLoop, explain_out_of_memory
+from calibrant.training.objectives import NegativeLogLikelihood, Objective
+from calibrant.training.optimisers import ParameterGroup
 from calibrant.training.seeds import seeded
 from calibrant.training.settings import Training, check_count, resolve_device
 from calibrant.training.task import Run, Task, same_data
@@ -92,6 +94,18 @@ class Method(ABC):
     def noise(self, n: int) -> Noise | None:
         """The Langevin noise of each epoch, for n training rows."""
         return None
+
+    def objective(self, task: Task) -> Objective:
+        """What a step minimises."""
+        return NegativeLogLikelihood()
+
+    def initial(self, recipe: Recipe, run: Run) -> torch.nn.Module:
+        """A network of a run before training, from PyTorch's global random generator, which is seeded for it."""
+        return recipe.network()
+
+    def parameter_groups(self, template: Template) -> Sequence[ParameterGroup]:
+        """Parameters with a learning rate or a weight decay of their own."""
+        return ()
 
     @abstractmethod
     def posterior(self, trained: TrainingResult) -> Posterior:
@@ -348,7 +362,7 @@ def _train(
             initial = []
             for run in part:
                 with seeded(run.seed, run.member, "initial weights"):
-                    network = recipe.network()
+                    network = method.initial(recipe, run)
                 initial.append(initial_state(network, scales_of(recipe, run.task, method.training.dtype)))
             stack = Stack.of(template, initial, device, method.training.dtype)
             loop = TrainingLoop(
@@ -357,6 +371,8 @@ def _train(
                 method.training,
                 callbacks=callbacks,
                 noise=method.noise(part[0].task.n),
+                objective=method.objective(part[0].task),
+                groups=method.parameter_groups(template),
                 tolerant=tolerant,
                 method={"method": method.content(), "network": recipe.content(template)},
             )

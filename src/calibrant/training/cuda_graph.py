@@ -26,6 +26,7 @@ class Steps(Protocol):
     masks: Any
     noises: list[torch.Generator]
     optimiser: Any
+    objective_tensors: dict[str, torch.Tensor]
     sums: torch.Tensor
     numbers: torch.Tensor
 
@@ -62,6 +63,7 @@ class GraphedSteps:
             loop.sums,
             *loop.optimiser.buffers,
             *loop.stack.buffers.values(),
+            *loop.objective_tensors.values(),
         ]
         before = [tensor.clone() for tensor in changed]
         streams = [*self.loop.masks.streams, *self.loop.noises]

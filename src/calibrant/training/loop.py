@@ -19,14 +19,16 @@ import torch
 from torch import Tensor
 from torch.nn import BatchNorm1d
 
-from calibrant.errors import TrainingError, plain
+from calibrant.errors import TrainingError, UsageError, plain
+from calibrant.networks.content import content
 from calibrant.networks.stack import Stack, State, is_out_of_memory
 from calibrant.training.batches import Batches, DropoutMasks
 from calibrant.training.callbacks import Callback
 from calibrant.training.checkpoints import fingerprint, invalid_checkpoint, read_checkpoint, write_checkpoint
 from calibrant.training.cuda_graph import GraphedSteps
 from calibrant.training.likelihoods import Likelihood, Scale
-from calibrant.training.optimisers import Optimiser
+from calibrant.training.objectives import Look, NegativeLogLikelihood, Objective, Step
+from calibrant.training.optimisers import NUMBERS, Optimiser, ParameterGroup
 from calibrant.training.seeds import derive_seed
 from calibrant.training.settings import Training, deterministic_kernels, device_context
 from calibrant.training.task import Run
@@ -75,10 +77,13 @@ class TrainingLoop:
         *,
         callbacks: Sequence[Callback] = (),
         noise: Noise | None = None,
+        objective: Objective | None = None,
+        groups: Sequence[ParameterGroup] = (),
         tolerant: bool = False,
         method: Mapping[str, Any] | None = None,
     ) -> None:
-        """noise: the Langevin noise of an epoch. tolerant: continue when a member diverges.
+        """noise: the Langevin noise of an epoch. objective: by default the mean −log p. groups: parameters with a rate
+        or a decay of their own. tolerant: continue when a member diverges.
 
         method: further settings that a checkpoint must match.
         """
@@ -89,9 +94,13 @@ class TrainingLoop:
         self.method = {} if method is None else method
         self.batches = Batches(runs, training.batch, device, dtype)
         self.masks = DropoutMasks(runs, stack.template.sites, device, dtype)
-        self.optimiser = Optimiser(stack, training, [run.rate for run in runs], [run.decay for run in runs])
+        rates, decays = [run.rate for run in runs], [run.decay for run in runs]
+        self.optimiser = Optimiser(stack, training, rates, decays, groups)
         self.likelihood: Likelihood = runs[0].task.likelihood
-        self.numbers = torch.zeros(5, device=device, dtype=dtype)
+        self.objective = objective or NegativeLogLikelihood()
+        own = self.objective.tensors(len(runs), dtype)
+        self.objective_tensors = {name: value.to(device) for name, value in own.items()}
+        self.numbers = torch.zeros(NUMBERS + len(self.objective.scalars), device=device, dtype=dtype)
         self.sums = torch.zeros(len(runs), device=device, dtype=dtype)
         self.noises = [torch.Generator(device=device) for _ in runs] if noise else []
         self.history = History(epochs=[0] * len(runs), diverged=[False] * len(runs))
@@ -116,10 +125,12 @@ class TrainingLoop:
 
     # ---------------------------------------------------------------------------------------- a step
     def loss(self, count: int) -> Tensor:
-        """The mean loss of each member (K,) over the selected rows."""
+        """The loss of each member (K,) over the selected rows."""
         x, y = self.batches.rows(count)
         outputs = self.stack(x, self.masks.draw(count), train=True)
-        return self.likelihood.nll(outputs, y, Scale(*self.stack.scale)).mean(1)
+        scalars = dict(zip(self.objective.scalars, self.numbers[NUMBERS:], strict=True))
+        scale, own = Scale(*self.stack.scale), self.objective_tensors
+        return self.objective.loss(Step(outputs, x, y, scale, self.stack.parameters, scalars, own, self.likelihood))
 
     def step(self, count: int, noisy: bool) -> None:
         """One step of all members, eagerly."""
@@ -183,7 +194,10 @@ class TrainingLoop:
         steps, device = self.batches.steps, self.numbers.device
         progress = [(epoch + step / steps) / self.training.epochs for step in range(steps)]
         factors = [self.training.schedule.factor(t, self.training.epochs) for t in progress]
-        table = [self.optimiser.numbers(epoch * steps + step, factors[step], noise) for step in range(steps)]
+        table = [
+            [*self.optimiser.numbers(epoch * steps + step, factors[step], noise), *self._scalars(progress[step])]
+            for step in range(steps)
+        ]
         numbers = torch.tensor(table, dtype=self.numbers.dtype).to(device)
         self.sums.zero_()
         for step in range(steps):
@@ -191,8 +205,18 @@ class TrainingLoop:
             self.numbers.copy_(numbers[step])
             graphed.step(self.batches.size(step), noise > 0.0)
         self._record(epoch)
+        self.objective.after_epoch(Look(len(self.runs), self.validate), epoch, self.objective_tensors)
         for callback in self.callbacks:
             callback.after_epoch(self.stack, epoch)
+
+    def _scalars(self, t: float) -> list[float]:
+        """The scalars of the objective, in order."""
+        values = self.objective.scalar_values(t, self.training.epochs)
+        if set(values) != set(self.objective.scalars):
+            got, hint = ", ".join(sorted(values)) or "none", "return one value per name in scalars"
+            expected = f"values of {', '.join(self.objective.scalars) or 'none'}"
+            raise UsageError(f"{type(self.objective).__name__}.scalar_values", expected=expected, got=got, hint=hint)
+        return [float(values[name]) for name in self.objective.scalars]
 
     def _record(self, epoch: int) -> None:
         """Record the losses of an epoch, and update divergence and early stopping."""
@@ -245,6 +269,7 @@ class TrainingLoop:
         tensors |= {f"kept/{name}": value for name, value in self.best_state.items()}
         tensors |= {f"buffer/{name}": value for name, value in self.stack.buffers.items()}
         tensors |= {f"optimiser/{k}": value for k, value in enumerate(self.optimiser.buffers)}
+        tensors |= {f"objective/{name}": value for name, value in self.objective_tensors.items()}
         for k, callback in enumerate(self.callbacks):
             tensors |= {f"watcher/{k}/{name}": value for name, value in callback.state().items()}
         return {"tensors": tensors, "history": vars(self.history)}
@@ -260,6 +285,8 @@ class TrainingLoop:
                 value.copy_(tensors[f"buffer/{name}"])
             for k, value in enumerate(self.optimiser.buffers):
                 value.copy_(tensors[f"optimiser/{k}"])
+            for name, value in self.objective_tensors.items():
+                value.copy_(tensors[f"objective/{name}"])
         device = self.stack.flat.device
         self.best_state = {name[5:]: value.to(device) for name, value in tensors.items() if name.startswith("kept/")}
         for k, callback in enumerate(self.callbacks):
@@ -274,7 +301,8 @@ class Checkpointer:
 
     def __init__(self, path: Path, loop: TrainingLoop) -> None:
         self.path, self.loop = path, loop
-        self.key = fingerprint(loop.stack, loop.runs, loop.training, loop.callbacks, loop.method)
+        facts = {**loop.method, "objective": loop.objective.content(), "groups": content(loop.optimiser.groups)}
+        self.key = fingerprint(loop.stack, loop.runs, loop.training, loop.callbacks, facts)
         self.written_at = self.seconds = 0.0
 
     def resume(self) -> int:

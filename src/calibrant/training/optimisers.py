@@ -7,25 +7,71 @@ stationary distribution is exp(−n(L + ½decay|θ|²)/T) (Welling & Teh 2011).
 
 from __future__ import annotations
 
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
+from calibrant.errors import UsageError, check_range, did_you_mean
 from calibrant.networks.stack import Stack
 from calibrant.training.settings import Training
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 FACTOR, MOMENTUM, FIRST, SECOND, NOISE = range(5)
 """Positions in the numbers of a step: factor of the rate, momentum, two corrections of Adam, noise."""
+NUMBERS = 5
+"""How many of them there are; the scalars of the objective follow."""
+
+
+@dataclass(frozen=True)
+class ParameterGroup:
+    """Parameters whose names match a pattern, with a factor of the learning rate, and a decay of their own or None.
+
+    Where several groups match, the last counts.
+    """
+
+    pattern: str
+    rate: float = 1.0
+    decay: float | None = None
+
+    def __post_init__(self) -> None:
+        check_range("parameter group: rate", self.rate, 0, hint="use rate=1.0")
+        if self.decay is not None:
+            check_range("parameter group: decay", self.decay, 0, hint="use decay=0.0")
 
 
 class Optimiser:
     """SGD or Adam with their buffers."""
 
-    def __init__(self, stack: Stack, training: Training, rates: list[float], decays: list[float]) -> None:
-        self.stack, self.training = stack, training
+    def __init__(
+        self,
+        stack: Stack,
+        training: Training,
+        rates: list[float],
+        decays: list[float],
+        groups: Sequence[ParameterGroup] = (),
+    ) -> None:
+        """rates, decays: of each member. groups: parameters with others."""
+        self.stack, self.training, self.groups = stack, training, tuple(groups)
         self.rate = stack.spread(rates)
-        self.decay = torch.as_tensor(stack.spread(decays), dtype=stack.flat.dtype, device=stack.flat.device)
-        self.decays = any(decays)
+        decay = stack.spread(decays)
+        group_of = _groups_by_name([name.removeprefix("inner.") for name in stack.parameters], self.groups)
+        if group_of:
+            pair = [
+                value if isinstance(value, Tensor) else torch.full_like(stack.flat, value)
+                for value in (self.rate, decay)
+            ]
+            self.rate, decay = pair
+            for name, rate_part, decay_part in zip(stack.parameters, *map(stack.parts, pair), strict=True):
+                group = group_of.get(name.removeprefix("inner."))
+                if group is not None:
+                    rate_part.mul_(group.rate)
+                    if group.decay is not None:
+                        decay_part.fill_(group.decay)
+        self.decay = torch.as_tensor(decay, dtype=stack.flat.dtype, device=stack.flat.device)
+        self.decays = bool((self.decay != 0.0).any())
         self.buffers = [torch.zeros_like(stack.flat) for _ in range(2 if training.optimiser == "adam" else 1)]
 
     def numbers(self, step: int, factor: float, noise: float = 0.0) -> list[float]:
@@ -60,3 +106,16 @@ class Optimiser:
         if noise is not None:
             flat.add_(noise * (numbers[NOISE] * rate.sqrt()))
         gradients.zero_()
+
+
+def _groups_by_name(names: list[str], groups: Sequence[ParameterGroup]) -> dict[str, ParameterGroup]:
+    """The last group that matches each name; `UsageError` for a group that matches none."""
+    found: dict[str, ParameterGroup] = {}
+    for group in groups:
+        matching = fnmatch.filter(names, group.pattern)
+        if not matching:
+            hint = did_you_mean(group.pattern, names) or f"use for example {names[-1]!r}"
+            expected = "a pattern of names of trained parameters"
+            raise UsageError("parameter group", expected=expected, got=repr(group.pattern), hint=hint)
+        found |= dict.fromkeys(matching, group)
+    return found
