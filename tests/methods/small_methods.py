@@ -10,6 +10,7 @@ from training.cases import numbers, table
 
 from calibrant.methods import (
     SWAG,
+    BatchEnsemble,
     BayesianRidge,
     CyclicalSGLD,
     DeepEnsemble,
@@ -37,6 +38,7 @@ SMALL = {
     "csgld": lambda: CyclicalSGLD(SHORT, cycles=2, samples=1),
     "bayesian_ridge": lambda: BayesianRidge(),
     "laplace": lambda: Laplace(SHORT),
+    "batch_ensemble": lambda: BatchEnsemble(SHORT, members=2),
 }
 """Small settings of each method. A new one needs a line here, and in the sets below what is special about it."""
 WITHOUT_NETWORK = {"bayesian_ridge"}

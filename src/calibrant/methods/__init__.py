@@ -15,6 +15,7 @@ require_torch("calibrant.methods")
 
 from calibrant.methods.augmented import augmented  # noqa: E402
 from calibrant.methods.base import Cell, Method, fit_together  # noqa: E402
+from calibrant.methods.batch_ensemble import BatchEnsemble  # noqa: E402
 from calibrant.methods.csgld import CyclicalSGLD  # noqa: E402
 from calibrant.methods.dropout import LastLayerDropout, MCDropout  # noqa: E402
 from calibrant.methods.ensemble import DeepEnsemble, Vanilla  # noqa: E402
@@ -36,6 +37,7 @@ from calibrant.training.task import Task  # noqa: E402
 __all__ = [
     "SWAG",
     "Augmentation",
+    "BatchEnsemble",
     "BayesianRidge",
     "Categorical",
     "Cell",

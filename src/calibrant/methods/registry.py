@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from calibrant.methods.augmented import AugmentedPosterior
 from calibrant.methods.base import Method
+from calibrant.methods.batch_ensemble import BatchEnsemble, BatchEnsemblePosterior
 from calibrant.methods.csgld import CyclicalSGLD
 from calibrant.methods.dropout import DropoutPosterior, LastLayerDropout, MCDropout
 from calibrant.methods.ensemble import DeepEnsemble, Vanilla
@@ -28,12 +29,13 @@ KINDS: Mapping[str, type[Posterior]] = {
         LaplacePosterior,
         Mixture,
         LastLayerPosterior,
+        BatchEnsemblePosterior,
     )
 }
 METHODS: Mapping[str, type[Method]] = {
     method.name: method
     for method in (
         Vanilla, MCDropout, LastLayerDropout, DeepEnsemble, SnapshotEnsemble, FastGeometricEnsemble, SWAG, CyclicalSGLD,
-        BayesianRidge, Laplace,
+        BayesianRidge, Laplace, BatchEnsemble,
     )
 }  # fmt: skip
