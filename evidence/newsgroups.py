@@ -1,6 +1,6 @@
 """The LSTM of Ovadia et al. (2019) on the even-numbered newsgroups, and a TF-IDF linear model on the same texts.
 
-python -m evidence.newsgroups [--epochs 12] [--members 1] [--splits by-date random]
+python -m evidence.newsgroups [--epochs 10] [--members 1] [--splits by-date random]
 
 By date is the published split; random moves posts of the ten in-distribution classes between training and test sets of
 the same sizes. Needs CALIBRANT_DATA.
@@ -37,7 +37,8 @@ def posts(split):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--rate", type=float, default=1e-2)
     parser.add_argument("--members", type=int, default=1)
     parser.add_argument("--pooling", default="mean")
     parser.add_argument("--splits", nargs="+", default=["by-date", "random"])
@@ -57,7 +58,9 @@ def main():
         words = Vocabulary.of(train)
         x = words.indices(train)
         task = methods.Task.classification(x, y_train, classes=10, standardise=False)
-        training = methods.Training(epochs=given.epochs, batch=64, optimiser="adam", rate=3e-3, decay=0.0, clip=1.0)
+        training = methods.Training(
+            epochs=given.epochs, batch=64, optimiser="adam", rate=given.rate, decay=0.0, clip=1.0
+        )
         network = LSTM(classes=10, vocabulary=30_000, pooling=given.pooling)
         posterior = methods.DeepEnsemble(members=given.members, training=training).fit(task, network)
         probs = [_average(posterior.predict(words.indices(texts)).scores) for texts in others]

@@ -61,8 +61,10 @@ def colour(rgb: tuple[float, float, float], channels: int, arrays: Backend) -> A
 def shading(drops: Array, arrays: Backend) -> Array:
     """Light from the lower right on drops (n, h, w): the equalised distance to their edges, in relief."""
     xp = arrays.xp
-    distance = box3(edge_distance(canny(drops, 50.0, 150.0, arrays), arrays), arrays)
-    relief = equalise(xp.floor(distance + 2.0**-10), arrays)
+    distance = edge_distance(canny(drops, 50.0, 150.0, arrays), arrays)
+    # In double precision, and rounded to single before it is truncated: whole numbers fall as they do in OpenCV.
+    mean = arrays.cast(box3(arrays.cast(distance, "float64"), arrays), "float32")
+    relief = equalise(xp.floor(mean), arrays)
     taps = {(-1, -1): -2, (-1, 0): -1, (0, -1): -1, (0, 0): 1, (0, 1): 1, (1, 0): 1, (1, 1): 2}
     lit = sum(weight * shifted(relief, *offset, "reflect101", arrays) for offset, weight in taps.items())
     return xp.floor(box3(xp.clip(lit, 0.0, 255.0), arrays) + 0.5)
@@ -91,7 +93,7 @@ def moved(x: Array, down: int, right: int, outside: float, arrays: Backend) -> A
 def box3(x: Array, arrays: Backend) -> Array:
     """The mean over 3×3 pixels, edges mirrored without repeating the edge."""
     rows = sum(shifted(x, by, 0, "reflect101", arrays) for by in (-1, 0, 1))
-    return sum(shifted(rows, 0, by, "reflect101", arrays) for by in (-1, 0, 1)) / 9.0
+    return sum(shifted(rows, 0, by, "reflect101", arrays) for by in (-1, 0, 1)) * (1.0 / 9.0)
 
 
 def canny(x: Array, low: float, high: float, arrays: Backend) -> Array:
@@ -126,13 +128,17 @@ def canny(x: Array, low: float, high: float, arrays: Backend) -> Array:
 
 
 def edge_distance(edges: Array, arrays: Backend) -> Array:
-    """Distance to the nearest edge by moves of length 1, 1.4 and 2.1969, at most 20."""
+    """Distance to the nearest edge by moves of length 1, 1.4 and 2.1969, at most 20.
+
+    Lengths are multiples of 2⁻¹⁶, so that sums are exact.
+    """
     xp = arrays.xp
     distance = xp.where(edges, arrays.zeros(()), arrays.put(float(FARTHEST), "float32"))
     while True:
         nearer = distance
         for down, right, cost in MOVES:
-            nearer = xp.minimum(nearer, moved(nearer, down, right, float(FARTHEST), arrays) + cost)
+            reached = moved(nearer, down, right, float(FARTHEST), arrays) + round(cost * 65536) / 65536
+            nearer = xp.minimum(nearer, reached)
         if not bool((nearer != distance).any()):
             return distance
         distance = nearer
