@@ -50,11 +50,13 @@ def test_some_shifts_and_a_plugin(run_cli, npz, tmp_path):
         (["{npz}", "-o", "s.png", "--row", "3"], "from 0 to 2"),
         (["{npz}", "-o", "s.png", "--plugin", "none.py"], "--plugin"),
         (["{text}", "-o", "s.png"], "a picture"),
+        (["{folder}/large.png", "-o", "s.png"], "9000 × 9000 pixels"),
     ],
 )
 def test_bad_input(arguments, words, run_here, npz, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.png").write_text("no picture")
+    PIL.new("1", (9000, 9000)).save(tmp_path / "large.png")
     filled = [each.format(npz=npz, folder=tmp_path, text=tmp_path / "text.png") for each in arguments]
     result = run_here("shift", *filled)
     assert result.code == 2

@@ -23,6 +23,8 @@ GOOD = np.zeros((1, 32, 32, 3), np.uint8)
         (lambda: corrupt(GOOD[..., :1], "saturate", 1), "3 channels, got 1"),
         (lambda: corrupt(GOOD[..., 0], "saturate", 1), "repeat"),
         (lambda: corrupt(GOOD.transpose(0, 3, 1, 2), "saturate", 1), "layout='NCHW'"),
+        (lambda: corrupt([[1, 2], [3]], "fog", 1), "different lengths"),
+        (lambda: corrupt(GOOD, "fog", "3"), "got '3'"),
         (lambda: corrupt(GOOD, "fog", 1, seed=-1), "seed"),
         (lambda: corrupt(GOOD, "fog", 1, first=-1), "first"),
         (lambda: corrupt(GOOD, "fog", 1, parameters="cifr"), "parameters"),

@@ -15,7 +15,7 @@ severity, first + i) and of the row itself, whatever the other rows, unless the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -39,7 +39,7 @@ class Shift:
     kind: str
     severities: tuple[int, ...]
     summary: str
-    function: Apply
+    function: Apply = field(repr=False)
     reference: str = ""
     needs_all_rows: bool = False
     """Whether the result depends on statistics of all rows: do not apply the shift to blocks."""
@@ -48,10 +48,10 @@ class Shift:
 
     def apply(self, rows: Any, severity: int, seed: int = 0, first: int = 0) -> Any:
         """The rows under this shift; `first` is the index of the first row, for data in blocks."""
+        result = self._compute(rows, severity, seed, first)
         if not self.selects:
-            return self._compute(rows, severity, seed, first)
-        chosen = self._compute(rows, severity, seed, first)
-        return [rows[int(row)] for row in chosen] if isinstance(rows, list | tuple) else rows[chosen]
+            return result
+        return [rows[int(row)] for row in result] if isinstance(rows, list | tuple) else rows[result]
 
     def indices(self, rows: Any, severity: int, seed: int = 0) -> Any:
         """The indices of the selected rows, for shifts that select."""

@@ -30,9 +30,11 @@ def pillow() -> Any:
 
 def read_image(path: str, row: int = 0) -> np.ndarray:
     """One image (H, W, C) as uint8: a picture, or row `row` of the array `images` of an .npz file."""
+    if not Path(path).is_file():
+        raise FileError(path, expected="a picture or an .npz file", got="no such file", hint="check the path")
     if Path(path).suffix.lower() == ".npz":
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 images = stored["images"]
         except (OSError, ValueError, BadZipFile, KeyError, EOFError) as error:
             got = "no array 'images'" if isinstance(error, KeyError) else type(error).__name__
@@ -50,11 +52,10 @@ def read_image(path: str, row: int = 0) -> np.ndarray:
     try:
         with image_module.open(path) as picture:
             if picture.width * picture.height > MAX_PIXELS:
-                got = f"{picture.width} × {picture.height} pixels"
-                raise FileError(path, expected=f"at most {MAX_PIXELS} pixels", got=got, hint="shrink it first")
+                raise ValueError(f"{picture.width} × {picture.height} pixels, more than {MAX_PIXELS}")
             picture.thumbnail((MAX_SIDE, MAX_SIDE))
             return np.asarray(picture.convert("RGB"))
-    except (OSError, ValueError, SyntaxError) as error:
+    except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError) as error:
         got = plain(str(error), 80) or type(error).__name__
         raise FileError(path, expected="a picture or an .npz file", got=got, hint="check the path") from error
 

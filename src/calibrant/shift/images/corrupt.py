@@ -102,7 +102,11 @@ def corrupt(
     if swap and name != "glass_blur":
         raise UsageError("swap", expected="glass_blur", got=show(name), hint="remove swap=True")
     arrays = backend_of(images)
-    images = images if hasattr(images, "ndim") else np.asarray(images)
+    try:
+        images = images if hasattr(images, "ndim") else np.asarray(images)
+    except ValueError as error:
+        hint = "use images of one size"
+        raise ShapeError("images", expected="an array", got="lists of different lengths", hint=hint) from error
     axes = axes_of(images, layout)
     levels, scale = as_bytes(images, arrays)
     shape = levels.shape
