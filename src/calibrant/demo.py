@@ -1,6 +1,7 @@
-"""The demo: a deep ensemble of 20 small networks on scikit-learn's digits, with bundled predictions.
+"""The demos, with bundled predictions: an ensemble on scikit-learn's digits, and six language models on MMLU-Pro.
 
-`scripts/make_demo_predictions.py` in the repository trains the networks and writes the files.
+`scripts/make_demo_predictions.py` in the repository trains the networks and writes the files of the digits;
+`scripts/make_llm_demo.py` cuts the slice of a published study, whose licence is beside it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from calibrant.pipeline.evaluate import Progress, evaluate, evaluate_shift
 from calibrant.pipeline.ood import detect
 from calibrant.predictions import InMemory
 from calibrant.predictions.files.read import read
+from calibrant.predictions.files.several_models import read_models_of
+from calibrant.predictions.files.sources import Source
+from calibrant.predictions.files.tables import ColumnOptions
 from calibrant.recalibration.api import recalibrate
 from calibrant.registry.lookup import REPORT
 from calibrant.reporting.report import check_ready, report
@@ -21,6 +25,7 @@ from calibrant.results.evaluation import Evaluation
 
 FOLDER = Path(__file__).parent / "demo_data"
 TITLE = "Calibrant demo: 20 networks on handwritten digits"
+LLM_TITLE = "Calibrant demo: six language models on MMLU-Pro"
 
 
 def demo_path(name: str) -> Path:
@@ -75,6 +80,28 @@ def run_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluati
     if not missing_extra():
         files.append(report(stored.values(), out / "report.html", title=TITLE))
     return [evaluation, checks, detection, recalibration, comparison], files
+
+
+def run_llm_demo(out: Path, progress: Progress | None = None) -> tuple[list[Evaluation], list[Path]]:
+    """Evaluate and compare six language models by the confidence that they state, and write results and a report.
+
+    Returns the evaluation by category and the comparison, and the files.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        got = plain(error.strerror or "")
+        raise WriteError(
+            str(out), expected="a folder to write to", got=got, hint="choose another with --out"
+        ) from error
+    source = Source(FOLDER / "mmlu_pro.npz", {})
+    models = read_models_of(source, ColumnOptions(drop_missing=True), "models")
+    evaluation = evaluate(dict(models), by="category", progress=progress)
+    comparison = compare(dict(models), "accuracy,brier", rank_by="accuracy", units="ids", progress=progress)
+    files = [evaluation.save(out / "evaluation.json"), comparison.save(out / "comparison.json")]
+    if not missing_extra():
+        files.append(report([evaluation, comparison], out / "report.html", title=LLM_TITLE))
+    return [evaluation, comparison], files
 
 
 def missing_extra() -> str:

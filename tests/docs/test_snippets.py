@@ -20,7 +20,8 @@ from calibrant.registry.lookup import metrics
 TOURS = (
     "README.md", "index.md", "report.md", "guide.md", "getting-predictions-in.md", "conventions.md", "theory.md",
     "adding-a-metric.md", "checks.md", "recalibration.md", "adding-a-recalibrator.md", "gates.md", "comparison.md",
-    "pitfalls.md",
+    "pitfalls.md", "tutorial-csv.md", "tutorial-ensemble.md", "tutorial-llm.md", "training-loops.md",
+    "evaluation-logs.md",
 )  # fmt: skip
 STRANGERS = (
     "sklearn", "torch", "torchmetrics", "netcal", "scoringrules", "uncertainty_toolbox", "arviz_base", "pyarrow",

@@ -1,4 +1,4 @@
-"""Calibration errors without fixed bins, of runs of equal p: KS, MMCE and ECE_sweep.
+"""Calibration errors without fixed bins, of runs of equal p: KS, cutoff error, two-bin error, MMCE and ECE_sweep.
 
 MMCE (Kumar, Sarawagi & Jain 2018): MMCE² = Σ_ij d_i d_j k(p_i, p_j)/N² with d = y − p and the Laplace kernel
 k(a, b) = exp(−|a − b|/0.4). The kernel depends on p alone, so that Σd of each run is sufficient. It is also the
@@ -99,3 +99,26 @@ def _prefix(values: np.ndarray) -> np.ndarray:
     out = np.empty(len(values) + 1)
     prefix_sums(values, out)
     return out
+
+
+def cutoff_error(p: np.ndarray, w: np.ndarray, wy: np.ndarray, threshold: float = 0.0) -> np.ndarray:
+    """max over intervals I of |Σ_{p_k in I} (w_k p_k − wy_k)|/Σw, of the runs with p ≥ threshold.
+
+    It is the range of the running sums, zero included (Kuiper's statistic): I from the lowest to the highest of them.
+    """
+    gap = np.where(p >= threshold, w * p - wy, 0.0)
+    np.cumsum(gap, axis=-1, out=gap)
+    return (np.maximum(gap.max(axis=-1), 0.0) - np.minimum(gap.min(axis=-1), 0.0)) / w.sum()
+
+
+def two_bin_error(p: np.ndarray, w: np.ndarray, wy: np.ndarray) -> np.ndarray:
+    """∫₀¹ (Σ_{p_k < q} g_k)² + (Σ_{p_k ≥ q} g_k)² dq/(Σw)² with the gaps g = w p − wy.
+
+    Between two neighbouring p the sums are constant, so that the integral is a sum over runs.
+    """
+    gap = w * p - wy
+    np.cumsum(gap, axis=-1, out=gap)
+    total = gap[..., -1:]
+    width = np.diff(np.append(p, 1.0))
+    inside = ((gap**2 + (total - gap) ** 2) * width).sum(axis=-1)
+    return (inside + p[0] * total[..., 0] ** 2) / w.sum() ** 2

@@ -11,6 +11,7 @@ from calibrant.predictions.judged import Judged
 from calibrant.predictions.regression import Regression
 
 if TYPE_CHECKING:
+    from calibrant.predictions.files.several_models import read_models
     from calibrant.predictions.files.stream import Stream
 
 InMemory = Classification | Judged | Regression
@@ -28,6 +29,7 @@ __all__ = [
     "Regression",
     "RowInfo",
     "Stream",
+    "read_models",
 ]
 
 
@@ -36,6 +38,10 @@ def __getattr__(name: str) -> Any:
         from calibrant.predictions.files.stream import Stream
 
         return Stream
+    if name == "read_models":
+        from calibrant.predictions.files.several_models import read_models
+
+        return read_models
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.kernels.rows import RANK, Rows
+from calibrant.kernels.records import PREDICTIONS
+from calibrant.kernels.rows import PROBS, RANK, Rows, rows_of
 
 
 def _labelled(values: np.ndarray | None) -> np.ndarray:
@@ -41,3 +42,21 @@ def brier(rows: Rows) -> np.ndarray:
 def rbs_factor(classes: int, p: float) -> float:
     """Gruber's ladder: C^(1/p − 1/2)·√BS ≥ CE_p for 1 ≤ p ≤ 2."""
     return float(classes ** (1.0 / p - 0.5))
+
+
+CHUNK = 1 << 14
+"""Rows whose probabilities of all classes are in memory at a time."""
+
+
+def ranked_probability(rows: Rows) -> np.ndarray:
+    """Σ_{k < C} (Σ_{c ≤ k} p_c − 1{label ≤ k})², of classes in their order (Epstein 1969)."""
+    lazy = rows.extras[PREDICTIONS]
+    out = np.empty(rows.n)
+    for start in range(0, rows.n, CHUNK):
+        part = lazy[np.arange(start, min(start + CHUNK, rows.n))].predictions()
+        record = rows_of(part, frozenset({("class", 0)}) if part.classes == 2 else frozenset({PROBS}), threads=1)
+        first = record.extras["class", 0][:, None] if part.classes == 2 else record.extras[PROBS]
+        below = np.cumsum(first, axis=1)[:, : part.classes - 1]
+        reached = part.labels[:, None] <= np.arange(part.classes - 1)
+        out[start : start + CHUNK] = ((below - reached) ** 2).sum(axis=1)
+    return out

@@ -8,8 +8,10 @@ questions, and a row keeps its number as its id, so that models stay matched whe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,45 @@ from calibrant.predictions.files.tables import ColumnOptions
 from calibrant.predictions.logs.read import find_log
 
 CORRECT = "correct"
+
+
+def read_models(
+    path: str | Path,
+    by: str,
+    *,
+    units: str | None = None,
+    select: Collection[str] = (),
+    columns: Mapping[str, Any] | None = None,
+) -> dict[str, InMemory]:
+    """Read the models of one file, by name.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table with one row per model and question, or arrays `confidence` and `correct` of shape (models, questions).
+    by : str
+        The column, or the array, that names the models.
+    units : str, optional
+        The column of the questions, which matches the rows of two models.
+    select : collection of str
+        The models to keep; all by default.
+    columns : mapping, optional
+        As in `calibrant.read`: {"drop_missing": True} drops rows without a confidence, with a note.
+
+    Returns
+    -------
+    dict of str to predictions
+
+    Examples
+    --------
+    >>> from calibrant.demo import FOLDER
+    >>> from calibrant.predictions import read_models
+    >>> models = read_models(FOLDER / "mmlu_pro.npz", "models", columns={"drop_missing": True})
+    >>> models["gpt-4.1"]
+    Judged('gpt-4.1', rows=12012, members=1)
+    """
+    options = ColumnOptions.of(columns or {})
+    return read_models_of(Source.parse(str(path)), options, by, units=units, select=select)
 
 
 def read_models_of(

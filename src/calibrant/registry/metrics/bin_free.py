@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from calibrant.calibration.bin_free import ks, mmce, sweep_ece, weighted_mmce
+from calibrant.calibration.bin_free import cutoff_error, ks, mmce, sweep_ece, two_bin_error, weighted_mmce
 from calibrant.calibration.smooth import kde_tce, smooth_ece
 from calibrant.kernels.ks import ks as exact_ks
 from calibrant.registry.metric import Option, refuse_weights
@@ -75,6 +75,43 @@ METRICS = (
         roles={"main": 22, "group": 5, "recalibration": 9, "sample_size": 6, "verdict_error": 7, "demo": 5},
         interval=ALONG,
         accumulate=lambda spec, predictions: runs_error(pairs_of(spec, predictions), ks, value=_ks),
+    ),
+    bin_free_error(
+        name="cutoff_error",
+        aliases=("kuiper", "ecce_r"),
+        title="Cutoff calibration error",
+        definition="sup over intervals I of |mean((y − p)·1{p in I})|: the range of the cumulative residuals.",
+        reference=f"Rossellini et al. (2025), COLT 38; Arrieta-Ibarra et al. (2022), JMLR 23; {BROECKER}",
+        bias="Biased upwards like `ks`, which looks at intervals that begin at 0 alone: between `ks` and twice `ks`.",
+        interval=ALONG,
+        accumulate=lambda spec, predictions: runs_error(pairs_of(spec, predictions), cutoff_error),
+    ),
+    bin_free_error(
+        name="two_bin_error",
+        aliases=("atb",),
+        title="Averaged two-bin calibration error",
+        definition="∫₀¹ (Σ_{p < q} (p − y)/N)² + (Σ_{p ≥ q} (p − y)/N)² dq: squared gaps of two bins, averaged over "
+        "the boundary q.",
+        reference=f"Hartline, Hu & Wu (2026), COLT 39, PMLR 336: 3185-3223; {BROECKER}",
+        limits=(0.0, 1.0),
+        bias="Truthful: its expectation is lowest for the true probabilities, where it is Σ p(1 − p)/N². On the scale "
+        "of squares.",
+        interval="none with known coverage",
+        refuses=refuse_weights("its expectation has no weighted form"),
+        accumulate=lambda spec, predictions: runs_error(pairs_of(spec, predictions), two_bin_error, interval=False),
+    ),
+    bin_free_error(
+        name="utility_error",
+        title="Utility calibration error at a threshold",
+        definition="sup over intervals I of |mean((y − p)·1{p in I, p ≥ threshold})|: realised against predicted "
+        "utility of acting where p ≥ threshold, for the utility y − threshold of an action.",
+        reference=f"Rossellini et al. (2025), COLT 38; {BROECKER}",
+        bias="Biased upwards like `cutoff_error`, which it is at threshold 0.",
+        interval="none with known coverage",
+        options=(Option("threshold", 0.5, "act where p is at least this", at_least=0.0, at_most=1.0), OF),
+        accumulate=lambda spec, predictions: runs_error(
+            pairs_of(spec, predictions), partial(cutoff_error, threshold=float(spec["threshold"])), interval=False
+        ),
     ),
     bin_free_error(
         name="mmce",

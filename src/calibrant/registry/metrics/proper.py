@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable
 from functools import partial
 
+from calibrant.kernels.records import PREDICTIONS
 from calibrant.kernels.regression_rows import NLL as REGRESSION_NLL
 from calibrant.kernels.rows import RANK
 from calibrant.predictions import Classification, Judged, Regression
@@ -196,4 +197,21 @@ UPPER_BOUND = score(
     in_report=False,
 )
 
-METRICS = (ACCURACY, TOP_K, NLL, BRIER, RBS, UPPER_BOUND)
+RANKED_PROBABILITY = score(
+    name="rps",
+    aliases=("ranked_probability_score",),
+    label="RPS",
+    title="Ranked probability score",
+    definition="mean Σ_{k < C} (Σ_{c ≤ k} p_c − 1{label ≤ k})², of classes in the order of their indices: near misses "
+    "cost less. Half the Brier score for two classes. Some divide by C − 1.",
+    reference="Epstein (1969), Journal of Applied Meteorology 8: 985-987",
+    needs=frozenset({"hard_labels"}),
+    tasks=CLASSES,
+    proper=True,
+    pitfall="uncalibrated-likelihood",
+    required_columns=lambda spec, predictions: frozenset({PREDICTIONS}),
+    accumulate=lambda spec, predictions: Mean(proper.ranked_probability, (0.0, INFINITE)),
+    in_report=False,
+)
+
+METRICS = (ACCURACY, TOP_K, NLL, BRIER, RBS, UPPER_BOUND, RANKED_PROBABILITY)
