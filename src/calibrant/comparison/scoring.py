@@ -100,7 +100,7 @@ class Scored:
             self.scores = (*self.scores, self.rank_by)
 
     def _default_scores(self) -> tuple[str, ...]:
-        """The default scores of the task that all models support; of answers without a confidence, those that need none."""
+        """The default scores of the task that all models support; without a confidence, those that need none."""
         if not all(getattr(model, "has_confidence", True) for model in self.models.values()):
             names = lookup.with_role("comparison", self.first.task)
             return tuple(name for name in names if not lookup.find(name).needs_confidence)
