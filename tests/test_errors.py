@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from calibrant.errors import MAX_SEED, UsageError, check_choice, check_range
+from calibrant.errors import MAX_SEED, UsageError, check_choice, check_range, range_text
 
 
 @pytest.mark.parametrize("value", [0.5, np.float32(0.5), np.float64(0.5)])
@@ -102,3 +102,17 @@ def test_a_long_list_of_choices_is_left_to_the_hint() -> None:
 def test_a_hint_replaces_the_closest_choice() -> None:
     with pytest.raises(UsageError, match="rule: expected 'all', got 'al'; use rule='all'"):
         check_choice("rule", "al", ("all",), hint="use rule='all'")
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [
+        ({"low": 1, "high": 5, "integer": True}, "an integer from 1 to 5"),
+        ({"low": 1}, "a number of at least 1"),
+        ({"high": 0.5, "inclusive": "neither"}, "a number below 0.5"),
+        ({"low": 0, "high": 1, "inclusive": "right"}, "a number above 0 and at most 1"),
+        ({}, "a number"),
+    ],
+)
+def test_ranges_in_words(limits: dict, text: str) -> None:
+    assert range_text(**{"low": -math.inf, "high": math.inf} | limits) == text

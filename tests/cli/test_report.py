@@ -103,6 +103,7 @@ def test_bad_input_is_one_line(files, run_here, tmp_path):
     refused(run_here("report", files / "stored", "-o", tmp_path / "out.npz"), "is for predictions")
     refused(run_here("report", files / "good.npz", "-o", tmp_path / "no" / "a.html"), "an existing folder", "mkdir -p")
     refused(run_here("report", files / "stored", "-o", page, "--figures", tmp_path / "f", "--forms", "gif"), "svg")
+    refused(run_here("report", files / "stored", "-o", page, "--forms", "gif"), "svg")
     assert not page.exists()
     assert not (tmp_path / "f").exists()
 

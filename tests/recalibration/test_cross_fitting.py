@@ -63,6 +63,12 @@ def test_odd_folds_are_refused(folds):
         cross_fit(predictions(), folds=folds)
 
 
+def test_arguments_in_the_wrong_order_are_refused():
+    predictions = cal.Classification.from_probs([[0.8, 0.2], [0.3, 0.7]] * 10, [0, 1] * 10)
+    with pytest.raises(UsageError, match=r"expected predictions, got str; write cross_fit\(predictions"):
+        cross_fit("temperature", predictions)
+
+
 def test_regression_and_judged_answers_are_cross_fitted():
     rng = np.random.default_rng(1)
     judged = cal.Judged.from_confidence(rng.beta(5, 2, 300), rng.random(300) < 0.5)
