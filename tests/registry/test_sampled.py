@@ -106,7 +106,7 @@ def test_what_was_left_out_is_said_and_counted():
     assert evaluation["skce(rows=60)"].n == 60
     assert evaluation["nll"].n == 400
     (note,) = [note for note in evaluation.warnings if note.code == "subsampled"]
-    assert "skce(rows=60) is of 60 rows" in note.message
+    assert "skce(rows=60) uses 60 rows" in note.message
     assert not cal.evaluate(classes(60), "skce(rows=60)", resamples=20).warnings
 
 

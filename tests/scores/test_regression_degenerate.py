@@ -144,7 +144,7 @@ def test_quantiles_give_what_they_can_and_say_why_not_the_rest():
         "it needs a density": {"nll", "aleatoric_variance", "epistemic_variance"},
         "it needs a mean": {"mse", "dss", "sharpness", "se_var_ratio", "ence"},
         "it needs a whole distribution, not quantiles": {"crps", "pit", "pit_uniformity"},
-        "of regressions it is known for one Gaussian a row": {"skce"},
+        "for regression it is defined only for one Gaussian per row": {"skce"},
     }
     texts = {spec: str(reason) for spec, reason in result.skipped.items()}
     assert texts == {spec: reason for reason, specs in reasons.items() for spec in specs}

@@ -420,7 +420,7 @@ class InputRunner:
                 continue
             if sampled < n:
                 more = "rows= takes more" if sampled == spec["rows"] else "more do not fit with so many classes"
-                note("subsampled", f"{spec.text} is of {sampled} rows, chosen at random; {more}")
+                note("subsampled", f"{spec.text} uses {sampled} rows, chosen at random; {more}")
             doubt = blind_kernel(accumulator, spec)
             if doubt:
                 note("kernel-scale", doubt)

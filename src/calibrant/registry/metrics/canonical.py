@@ -131,13 +131,13 @@ def _kernel_error(state: SampledRows, settings: Settings, spec: Spec) -> Estimat
 
 def _one_gaussian(spec: Spec, predictions: Classification | Regression) -> str | None:
     if isinstance(predictions, Regression) and (predictions.kind != "gaussian" or predictions.members > 1):
-        return "of regressions it is known for one Gaussian a row"
+        return "for regression it is defined only for one Gaussian per row"
     if spec["block"] == 1:
         return "a block of one row has no pairs: block= must be 2 or more"
     if isinstance(predictions, Regression) and float(spec["bandwidth"]):
-        return "bandwidth= is of classes; scale= is of regressions"
+        return "bandwidth= is for classification; scale= is for regression"
     if isinstance(predictions, Classification) and float(spec["scale"]) != 1.0:
-        return "scale= is of regressions"
+        return "scale= is for regression"
     return "it has no weighted form" if predictions.weights is not None else None
 
 
