@@ -251,3 +251,12 @@ def test_weights_that_two_layers_share():
     together, alone = (method.fit(table(), Tied(), together=size, start="fresh") for size in (None, 1))
     assert apart(together, alone) < 1e-9
     assert "inner.second.weight" not in together.states[0]
+
+
+def test_a_single_network_is_the_first_member_of_the_ensemble_of_its_seed():
+    """So that a pool for equivalents needs other seeds."""
+    task = table()
+    single = Vanilla(QUICK).fit(task, SMALL, 3, device="cpu")
+    ensemble = DeepEnsemble(QUICK, members=3).fit(task, SMALL, 3, device="cpu")
+    for name, value in single.states[0].items():
+        torch.testing.assert_close(ensemble.states[0][name], value, rtol=0, atol=1e-12)

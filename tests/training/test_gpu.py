@@ -1,8 +1,11 @@
 """What holds on a GPU: captured steps do what eager ones do, seeds decide, and a processor agrees."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 import torch
+from training.cases import AdaptivePrior
 
 from calibrant import methods
 from calibrant.errors import TrainingError
@@ -25,15 +28,28 @@ def training(**other):
     return methods.Training(epochs=4, batch=64, rate=0.05, **other)
 
 
+@dataclass(frozen=True)
+class Penalised(methods.DeepEnsemble):
+    """With scalars and tensors of an objective, which captured steps read and write."""
+
+    name = "penalised"
+
+    def objective(self, task):
+        return AdaptivePrior()
+
+
 METHODS = {
     "ensemble": lambda **other: methods.DeepEnsemble(training(**other), members=3),
     "dropout": lambda **other: methods.MCDropout(training(**other), p=0.2),
     "langevin": lambda **other: methods.CyclicalSGLD(training(**other), cycles=2, samples=1),
+    "shared weights": lambda **other: methods.BatchEnsemble(training(**other), members=2),
+    "objective": lambda **other: Penalised(training(**other), members=2),
     "adam": lambda **other: methods.DeepEnsemble(training(optimiser="adam", clip=1.0, **other), members=2),
 }
 
 
 def predicted(method, task, device="cuda"):
+    task = task.split(0.2) if isinstance(method, Penalised) else task
     return method.fit(task, NETWORK, 1, device=device).predict(task.x, members=2, device=device).scores
 
 
@@ -69,6 +85,24 @@ def test_sixteen_bits_stay_close(task):
     )
     losses = [np.array([each["loss"] for each in made.about.history]) for made in (wide, narrow)]
     np.testing.assert_allclose(*losses, rtol=0.1)
+
+
+def test_linearised_networks_are_those_of_a_processor(task):
+    network = methods.Vanilla(training(precision="float64")).fit(task, NETWORK, 1, device="cpu")
+    made = methods.Laplace(layers="all", tune=None).around(network, task, device="cpu")
+    found = [made.predict(task.x, 7, device=device).scores for device in ("cuda", "cpu")]
+    np.testing.assert_allclose(*found, atol=1e-6)
+
+
+def test_frozen_parts_stay_frozen_in_captured_steps(task):
+    plain = replace(task, x=task.x.float() / 64.0 - 2.0, standardises=False, augment=None)
+    module = NETWORK.build()
+    posterior = methods.DeepEnsemble(training(), members=2).fit(
+        plain, module, start="given", train="last", device="cuda"
+    )
+    for name, value in module.state_dict().items():
+        if not name.startswith("linear") and value.is_floating_point():
+            assert torch.equal(posterior.states[1][f"inner.{name}"], value)
 
 
 def test_memory_that_does_not_suffice_is_told(task):
