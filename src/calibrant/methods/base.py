@@ -176,6 +176,7 @@ class Method(ABC):
             task.standardises,
             self.dropout,
             train,
+            task.fields,
         )
         if recipe.given and task.standardises:
             expected = "a task with standardise=False, because the network takes x as it was trained"

@@ -8,7 +8,7 @@ Reference: Immer, Korzepa & Bauer (2021), AISTATS 24: 703-711.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch.func import functional_call, jvp
 
 from calibrant.errors import UsageError, plain
 from calibrant.methods.posterior import ROWS_AT_ONCE, Member
+from calibrant.networks.fields import pack
 from calibrant.networks.recipe import Template
 from calibrant.networks.stack import State
 from calibrant.training.settings import resolve_device
@@ -68,9 +69,8 @@ class LinearisedMember(Member):
     def __call__(self, x: Any, *, device: str | torch.device = "auto", batch: int = ROWS_AT_ONCE) -> Tensor:
         """Outputs (n, O) of raw rows (n, …)."""
         where = resolve_device(device)
-        return linearised_outputs(
-            self.template, self.tensors, [self.deviation], self.augmented(torch.as_tensor(x)), batch, where
-        )[0]
+        rows = pack(x, self.template.module.fields) if isinstance(x, Mapping) else torch.as_tensor(x)
+        return linearised_outputs(self.template, self.tensors, [self.deviation], self.augmented(rows), batch, where)[0]
 
 
 class LinearisedNetwork(nn.Module):  # type: ignore[misc]

@@ -20,6 +20,7 @@ from torch.func import functional_call
 
 from calibrant.errors import FileError, ShapeError, TrainingError, UsageError, ValuesError
 from calibrant.methods.costs import Cost
+from calibrant.networks.fields import pack
 from calibrant.networks.recipe import Recipe, Template
 from calibrant.networks.stack import State
 from calibrant.predictions import Classification, Regression
@@ -48,7 +49,7 @@ class Member:
         where = resolve_device(device)
         tensors = {name: value.to(where) for name, value in self.tensors.items()}
         module = self.template.module.to(where).eval()
-        rows = torch.as_tensor(x)
+        rows = pack(x, self.template.module.fields) if isinstance(x, Mapping) else torch.as_tensor(x)
         parts = [
             functional_call(module, tensors, (self.augmented(part.to(where)),)).cpu() for part in rows.split(batch)
         ]
@@ -174,7 +175,7 @@ class Posterior(ABC):
         Parameters
         ----------
         x : array_like of shape (n, …)
-            Raw rows, as in training.
+            Raw rows, as in training; a mapping if it was one.
         members : int, optional
             The number of members; by default all of them, or 50.
         y : array_like of shape (n,), optional
@@ -207,6 +208,8 @@ class Posterior(ABC):
 
     # ------------------------------------------------------------------------------------- checks
     def _rows(self, x: Any) -> Tensor:
+        if isinstance(x, Mapping):
+            x = pack({key: as_tensor(value, f"x, {key}") for key, value in x.items()}, self.recipe.fields)
         rows = as_tensor(x, "x")
         if tuple(rows.shape[1:]) != self.recipe.shape or not len(rows):
             expected = f"at least one row of shape {self.recipe.shape}, as in training"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,7 +20,6 @@ from calibrant.methods.costs import with_cost
 from calibrant.methods.ensemble import Vanilla
 from calibrant.methods.posterior import About, WeightSamples
 from calibrant.networks.architecture import Architecture
-from calibrant.networks.recipe import Recipe
 from calibrant.networks.stack import State, initial_state
 from calibrant.networks.user_module import UserModule
 from calibrant.training.task import Task
@@ -64,9 +64,7 @@ def posterior_of(
     template = recipe.template()
     tensors: list[State] = []
     for k, module in enumerate(modules):
-        own = Recipe(
-            UserModule(module, "given"), recipe.outputs, recipe.shape, recipe.x_dtype, recipe.standardises
-        ).network()
+        own = replace(recipe, architecture=UserModule(module, "given")).network()
         dtype = next((value.dtype for value in own.parameters() if value.is_floating_point()), torch.float32)
         state = initial_state(own, scales_of(recipe, task, dtype))
         _check_same(k, state, tensors[0] if tensors else state)

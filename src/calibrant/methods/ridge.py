@@ -62,6 +62,9 @@ class BayesianRidge(Method):
             )
         if task.likelihood.name not in self.tasks:
             raise UsageError(self.name, expected="a regression task", got="classes", hint="use Task.regression(x, y)")
+        if task.fields:
+            hint = "pass one table as x"
+            raise ShapeError(self.name, expected="x of shape (N, d)", got="a mapping", hint=hint)
         if task.x.dim() != 2:
             got, hint = f"shape {tuple(task.x.shape)}", "use x.reshape(len(x), -1)"
             raise ShapeError(self.name, expected="x of shape (N, d)", got=got, hint=hint)

@@ -12,6 +12,7 @@ from calibrant.errors import CalibrantError, FileError, UsageError, plain, show
 from calibrant.methods.posterior import About, Posterior, WeightPosterior
 from calibrant.networks.architecture import Architecture, architecture_from
 from calibrant.networks.dropout import Dropout
+from calibrant.networks.fields import Field
 from calibrant.networks.recipe import Recipe
 from calibrant.networks.user_module import UserModule, as_architecture
 from calibrant.training.files import read_tensors, write_tensors
@@ -51,6 +52,7 @@ def describe(posterior: Posterior) -> tuple[dict[str, torch.Tensor], dict[str, A
         "x_dtype": str(recipe.x_dtype).removeprefix("torch."),
         "standardises": recipe.standardises,
         "dropout": dropout and {"rate": dropout.p, "where": dropout.where},
+        "fields": [[field.name, list(field.shape), field.whole] for field in recipe.fields],
     }
 
 
@@ -126,6 +128,7 @@ def _recipe(stored: Mapping[str, Any], network: Any) -> Recipe:
         DTYPES[stored["x_dtype"]],
         bool(stored["standardises"]),
         dropout,
+        fields=tuple(Field(name, tuple(shape), bool(whole)) for name, shape, whole in stored.get("fields", ())),
     )
 
 
@@ -138,4 +141,4 @@ def _check_weights(posterior: WeightPosterior) -> None:
             hint = "pass the network it was saved with"
             raise FileError(f"weight {name}", expected=f"shape {tuple(value.shape)}", got=got, hint=hint)
     rows = torch.zeros((1, *posterior.recipe.shape), dtype=posterior.recipe.x_dtype)
-    posterior.predict(rows, 1, device="cpu")
+    posterior.outputs(posterior._rows(rows), 1, device="cpu")  # of zeros, which need not have finite outputs

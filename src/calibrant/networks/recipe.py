@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
@@ -27,6 +27,7 @@ from calibrant.networks.dropout import (
     replace_dropout,
     trace_sites,
 )
+from calibrant.networks.fields import Field, pack, unpack
 from calibrant.networks.mixed_precision import make_castable
 from calibrant.networks.user_module import UserModule
 
@@ -38,20 +39,23 @@ SAMPLE = 3
 class StandardisedNetwork(nn.Module):  # type: ignore[misc]
     """A network that standardises its inputs; its buffers also store the standardisation of y."""
 
-    def __init__(self, inner: nn.Module, standardises: bool) -> None:
+    def __init__(self, inner: nn.Module, standardises: bool, fields: tuple[Field, ...] = ()) -> None:
+        """fields: of inputs that are a mapping, which the network takes as keyword arguments."""
         super().__init__()
-        self.inner, self.standardises = inner, standardises
+        self.inner, self.standardises, self.fields = inner, standardises, fields
         self.dropout_modules: tuple[nn.Module, ...] = ()
         for name in SCALES:
             self.register_buffer(name, torch.ones(()) if name.endswith("std") else torch.zeros(()))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor | Mapping[str, Tensor]) -> Tensor:
         """Outputs for raw inputs."""
+        if isinstance(x, Mapping):
+            x = pack(x, self.fields)
         for module in self.dropout_modules:
             module.calls = 0
         if self.standardises:
             x = ((x.to(self.x_mean.dtype) - self.x_mean) / self.x_std).to(self.y_std.dtype)
-        return self.inner(x)
+        return self.inner(**unpack(x, self.fields)) if self.fields else self.inner(x)
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,8 @@ class Template:
 class Recipe:
     """How to build a network: architecture, number of outputs, dropout, and the shape and dtype of a row of x.
 
-    train: "all" parameters that are not frozen, those of the "last" layer, or those whose names match patterns.
+    train: "all" parameters that are not frozen, those of the "last" layer, or those whose names match patterns. fields:
+    of inputs that are a mapping.
     """
 
     architecture: Architecture
@@ -102,6 +107,7 @@ class Recipe:
     standardises: bool = True
     dropout: Dropout | None = None
     train: str | tuple[str, ...] = "all"
+    fields: tuple[Field, ...] = ()
 
     @property
     def given(self) -> bool:
@@ -112,7 +118,7 @@ class Recipe:
         """A newly initialised network, from PyTorch's global random generator."""
         inner = self.architecture.build().cpu()
         replace_dropout(inner)
-        return StandardisedNetwork(inner, self.standardises)
+        return StandardisedNetwork(inner, self.standardises, self.fields)
 
     def content(self, template: Template) -> dict[str, Any]:
         """What identifies the network; template: that of this recipe."""
@@ -123,6 +129,7 @@ class Recipe:
             "dropout": content(self.dropout),
             **({} if self.train == "all" else {"train": list(template.trained)}),
             **({"given": True} if self.given else {}),
+            **({"fields": content(self.fields)} if self.fields else {}),
         }
 
     def _sample(self, module: nn.Module) -> Tensor:

@@ -6,7 +6,7 @@ data set share it. Images are (N, C, H, W), raw bytes or floats: networks standa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from calibrant.errors import InputError, LabelsError, ShapeError, UsageError, ValuesError, check_range, show
+from calibrant.networks.fields import Field, fields_of, pack, whole_columns
 from calibrant.training.augmentation import Augmentation
 from calibrant.training.likelihoods import Categorical, Gaussian, Likelihood
 from calibrant.training.seeds import stream
@@ -44,6 +45,7 @@ class Task:
     augment: Augmentation | None = None
     standardises: bool = True
     name: str = "task"
+    fields: tuple[Field, ...] = ()
 
     # ------------------------------------------------------------------------------- constructors
     @classmethod
@@ -52,8 +54,9 @@ class Task:
 
         Parameters
         ----------
-        x : array_like of shape (N, …)
-            Tables (N, d) or images (N, C, H, W).
+        x : array_like of shape (N, …), or mapping of names to such
+            Tables (N, d) or images (N, C, H, W). The tensors of a mapping are passed to the network as keyword
+            arguments.
         y : array_like of shape (N,)
             Class indices from 0.
         classes : int
@@ -81,8 +84,9 @@ class Task:
 
         Parameters
         ----------
-        x : array_like of shape (N, …)
-            Tables (N, d) or images (N, C, H, W).
+        x : array_like of shape (N, …), or mapping of names to such
+            Tables (N, d) or images (N, C, H, W). The tensors of a mapping are passed to the network as keyword
+            arguments.
         y : array_like of shape (N,)
             Outcomes.
         likelihood : Likelihood, optional
@@ -144,7 +148,13 @@ class Task:
         if not isinstance(likelihood, Likelihood):
             hint = "use Gaussian(), an instance"
             raise UsageError("likelihood", expected="a likelihood", got=show(likelihood), hint=hint)
-        rows = as_tensor(x, "x")
+        fields: tuple[Field, ...] = ()
+        if isinstance(x, Mapping):
+            tensors = {key: as_tensor(value, f"x, {key}") for key, value in x.items()}
+            fields = fields_of(tensors)
+            rows = pack(tensors, fields)
+        else:
+            rows = as_tensor(x, "x")
         if rows.dim() < 2 or not len(rows):
             got, hint = f"shape {tuple(rows.shape)}", "put rows first; use x[:, None] for a single column"
             raise ShapeError("x", expected="shape (N, …) with at least one row", got=got, hint=hint)
@@ -154,7 +164,7 @@ class Task:
         if rows.is_floating_point() and not bool(torch.isfinite(rows).all()):
             hint = "impute or drop missing values"
             raise ValuesError("x", expected="finite numbers", got="NaN or infinity", hint=hint)
-        return cls(rows, y, likelihood, NONE, NONE, augment, standardise, name).with_rows(train, validation)
+        return cls(rows, y, likelihood, NONE, NONE, augment, standardise, name, fields).with_rows(train, validation)
 
     def __repr__(self) -> str:
         parts = f"{self.n} training rows of shape {self.shape}, {len(self.validation)} validation rows"
@@ -208,6 +218,9 @@ class Task:
         if self.standardises:
             wide = torch.float64 if self.x.dtype == torch.float64 else dtype  # keeps precision far from zero
             mean, std = self._x_moments
+            if self.fields:
+                whole = whole_columns(self.fields)
+                mean, std = torch.where(whole, 0.0, mean), torch.where(whole, 1.0, std)
             scales |= {"x_mean": mean.to(wide), "x_std": std.to(wide)}
         if self.likelihood.standardises:
             mean, std = self._y_moments
@@ -284,7 +297,8 @@ def same_data(tasks: Sequence[Task]) -> bool:
     return all(
         task.n == first.n
         and len(task.validation) == len(first.validation)
-        and (task.likelihood, task.augment, task.standardises) == (first.likelihood, first.augment, first.standardises)
+        and (task.likelihood, task.augment, task.standardises, task.fields)
+        == (first.likelihood, first.augment, first.standardises, first.fields)
         and _equal(task.x, first.x)
         and _equal(task.y, first.y)
         for task in tasks[1:]
