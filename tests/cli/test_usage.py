@@ -17,7 +17,7 @@ TYPOS = {
     "number-that-is-none": (["evaluate", "a.npz", "--resamples", "many"], ["an integer", "'many'"]),
     "number-behind-equals": (["evaluate", "a.npz", "--level=much"], ["--level: expected a number", "'much'"]),
     "option-without-a-value": (["evaluate", "a.npz", "--seed"], ["--seed", "a value"]),
-    "too-many-arguments": (["demo", "now"], ["now", "calibrant demo --help"]),
+    "too-many-arguments": (["demo", "llm", "now"], ["now", "calibrant demo --help"]),
     "file-where-options-name-files": (["recalibrate", "a.npz"], ["a.npz", "--fit FILE", "recalibrate --help"]),
 }
 UNKNOWN = {

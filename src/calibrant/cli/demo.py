@@ -30,7 +30,7 @@ def command(
     out: Annotated[str, option("--out -o", "Write results and report to this folder.", "FOLDER")] = "calibrant-demo",
     quiet: options.Quiet = False,
 ) -> None:
-    """Run the demo: 20 networks on handwritten digits, or six language models.
+    """Run a demo: an ensemble on digits, or six language models.
 
     Evaluates bundled predictions on clean digits, on rotated and noisy ones, and on glyphs that are not digits; with
     `llm` the confidence that six language models state on MMLU-Pro.

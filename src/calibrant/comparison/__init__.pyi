@@ -6,6 +6,7 @@ from calibrant.comparison.ensemble_equivalent import equivalent as equivalent
 from calibrant.comparison.pitfalls.lint import Lint as Lint
 from calibrant.comparison.pitfalls.lint import lint as lint
 from calibrant.comparison.ranking_stability import rank_flips as rank_flips
+from calibrant.comparison.sample_size import rows_needed as rows_needed
 from calibrant.results.comparison import CllCurve as CllCurve
 from calibrant.results.comparison import Comparison as Comparison
 from calibrant.results.comparison import DatasetsSummary as DatasetsSummary

@@ -1,3 +1,5 @@
+from calibrant.conformal.abstention import Abstention as Abstention
+from calibrant.conformal.abstention import abstain as abstain
 from calibrant.conformal.base import Conformal as Conformal
 from calibrant.conformal.classification import ConformalSets as ConformalSets
 from calibrant.conformal.lookup import conformal as conformal
