@@ -22,7 +22,7 @@ SETTINGS = {
     "draws": "draws", "members": "member assumption", "rule": "pass rule", "seed": "seed",
 }  # fmt: skip
 """Labels of settings, in the order of the table; others follow under their own names."""
-OWN_COLUMNS = ("name", "n", "members", "classes", "sha256", "meta")
+OWN_COLUMNS = ("name", "task", "n", "members", "classes", "sha256", "meta")
 MAX_SETTINGS = 5
 """Maximum columns of the table of settings."""
 MAX_OPEN = 15
