@@ -68,6 +68,17 @@ def test_weighted_classwise_errors_have_the_p_value_of_redrawn_labels():
         assert 0 <= sum(np.array(found) < 0.1) <= 14, kind  # more have a probability below 0.2%
 
 
+def test_units_of_many_rows_do_not_hide_errors_of_classes():
+    """Ten classes, units of eight independent rows: the p-value by units is that of rows, about."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(4000, 10))
+    labels = (z + rng.gumbel(size=z.shape)).argmax(1)
+    predictions = cal.Classification.from_logits(3 * z, labels, columns={"u": np.arange(4000) // 8})
+    found = {test.metric: test for test in judge(predictions, units="u").evidence}["cwce"]
+    assert found.rejected
+    assert found.smallest > 0.05
+
+
 def test_many_classes_with_weights_are_not_called_calibrated():
     rng = np.random.default_rng(0)
     z = rng.normal(size=(20_000, 30))

@@ -104,8 +104,8 @@ def collect_evidence(
     for text in sorted(computed, key=order.index):
         spec = computed[text]
         e = estimates[spec.text]
-        if math.isnan(e.value) and spec.metric.relevant_error > 0.0 and soft:
-            missing[text] = "it is undefined for these soft labels"
+        if soft and e.high - e.low <= ROUNDING:
+            missing[text], e = NO_SPREAD_LEFT, replace(e, p_value=math.nan)
         elif math.isnan(e.p_value) and math.isfinite(e.low) and e.high > e.low and math.isfinite(spec.metric.expected):
             if spec.metric.is_calibration_error or not family.by_unit:
                 missing[text] = untested_reason(family, e, soft)
@@ -128,6 +128,8 @@ def collect_evidence(
     )
 
 
+ROUNDING = 1e-12
+"""Width of an interval up to which it shows no spread."""
 NO_SPREAD_LEFT = "soft labels equal to the predictions are no evidence"
 
 
@@ -136,7 +138,7 @@ def untested_reason(family: Family, e: Estimate, soft: bool) -> str:
     if math.isnan(e.value) or math.isinf(e.value):
         return "not estimable from these outcomes"
     if soft:
-        return NO_SPREAD_LEFT
+        return NO_SPREAD_LEFT if math.isnan(e.low) else "no test is known for soft labels"
     if family.by_unit and family.kind == "regression":
         return "no test is known for dependent rows"
     return "too few units" if family.by_unit else "not estimable from these outcomes"

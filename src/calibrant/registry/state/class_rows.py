@@ -151,7 +151,9 @@ def error_of_rows(state: ClassRows, settings: Settings, power: float) -> Estimat
         group = _sparse(place[:, None], np.ones((len(place), 1)), count).T
         unit_mass, degrees = np.bincount(place, weight), count - 1.0
         covariance = _covariance(group @ terms, unit_mass, signed) * count / max(count - 1, 1)
-        covariance += np.diag(steady * float((unit_mass**2).mean()))
+        of_units = group @ _sparse(cell, np.repeat(weight[:, None], state.classes, axis=1), size)[:, filled]
+        typical = np.asarray(of_units.power(2).sum(axis=0)).ravel() / np.asarray(of_units.sum(axis=0)).ravel()
+        covariance += np.diag(steady * typical**2)  # pseudo-units are as large as those of the cell
     covariance /= mass**2
     if holds is None and float((weight[:, None] * (y - p) ** 2).sum()) > NO_SPREAD * mass and degrees > 0:
         null = robust_facts(statistic, covariance, share, value, settings, degrees)

@@ -100,7 +100,8 @@ def judge(evidence: Evidence, subject: Subject, relevant_error: float | None = N
     if 2.0 / (subject.resamples + 1.0) > FAMILY_LEVEL / len(known) * (1.0 + ROUNDING):
         text = f"{subject.resamples} resamples are too few for a decision"
         return replace(verdict, headline=headline(text), next_step="use --resamples 1000")
-    needed = _rows_needed([test for test in known if not math.isnan(test.relevant_error)], evidence, subject)
+    sized = [test for test in known if not math.isnan(test.relevant_error)]
+    needed = _rows_needed(sized, evidence, subject) if sized or not untested else 0.0
     enough = needed <= subject.n and subject.n >= FEWEST_ROWS
     if enough and not untested:
         rows = count(subject.n, "row")

@@ -171,6 +171,10 @@ def _class_headline(evidence: Evidence, direction: tuple[str, ...], size: str) -
             f"Mixed: mean confidence {confidence}, accuracy {accuracy}, but NLL points the other way",
             f"Miscalibrated in both directions: {size}",
         )
+    loss = find_test(evidence.tests, "entropy_gap")
+    if loss is not None and size.startswith(metric_label("entropy_gap")):
+        side = "higher" if loss.value > 0 else "lower"
+        return headline(f"Miscalibrated: NLL is {format_number(abs(loss.value))} {side} than the model expects")
     return headline(f"Miscalibrated, though mean confidence matches accuracy: {size}", f"Miscalibrated: {size}")
 
 

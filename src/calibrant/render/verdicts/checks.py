@@ -166,7 +166,7 @@ def judge_checks(readings: Mapping[str, Mapping[str, Check]], subject: CheckSubj
         text = average or f"{expected} ({count(subject.n, 'row')})"
         return replace(verdict, status=CALIBRATED, headline=headline(text, expected))
     if chosen.name == BAYESIAN and subject.members > 1:
-        text = f"As some member expects ({known} of {known} checks), but members differ too much for power"
+        text = f"As some member expects ({known} of {known} checks), with little power at {count(subject.n, 'row')}"
         return replace(verdict, headline=headline(text, f"As some member expects: {passed}"))
     rows = count(subject.n, "row")
     few = f"{passed}, but {rows} {'is' if subject.n == 1 else 'are'} too few to detect a relevant deviation"
