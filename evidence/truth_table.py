@@ -39,7 +39,7 @@ TEXT = """\
 Simulated models of known truth, judged by every command. A model is perfect, or has one known fault of at least 0.05
 (in probability, coverage or class-wise error), or risks of 2% that are doubled or halved; two models have smaller
 errors, and are counted under what is said about them only. Some have weights, units or soft labels, which only some
-commands take. This page is written by `python -m evidence.truth_table{arguments}`; the tests run a part of it.
+commands take. This page is written by `python -m evidence.truth_table{arguments}`; the tests run a part of it.{note}
 
 - *Right*: a perfect model is called calibrated, or "detectable, but small"; a faulty one is called miscalibrated, in
   the true direction if it has one.
@@ -67,6 +67,10 @@ Percentages of verdicts that are right / inconclusive / wrong:
 
 {table}
 """
+
+REDUCED = """
+This is a reduced run, in which one file of a model is a large percentage; the whole one has 58 files of each perfect
+model (leave `--repeats` out)."""
 
 
 @dataclass(frozen=True)
@@ -419,7 +423,7 @@ def main() -> None:
                 print(f"{MODELS[outcome.model].name}, n = {outcome.n}: {command} is wrong")
     arguments = "" if settings.repeats == 58 else f" --repeats {settings.repeats}"
     page = TEXT.format(
-        arguments=arguments,
+        arguments=arguments, note=REDUCED * bool(arguments),
         models=len(MODELS), perfect=settings.repeats, faulty=max(settings.repeats // 3, 1),
         summary="\n".join(summary_table(outcomes)), table="\n".join(model_table(outcomes)),
     )  # fmt: skip

@@ -137,23 +137,23 @@ def error_of_rows(state: ClassRows, settings: Settings, power: float) -> Estimat
     signed, share, statistic = signed[filled], share[filled], power_norm(share[filled], power)
     terms = _sparse(cell, weight[:, None] * (y - p), size)[:, filled]
     mean_p = np.bincount(cell.ravel(), (weight[:, None] * p).ravel(), size)[filled] / mass / share
-    steady = SHRINKAGE_ROWS * np.clip(mean_p * (1.0 - mean_p), 0.0, None)
     null: dict[str, float] = {}
     holds, degrees = None, np.inf
-    if units is None:
-        covariance = _covariance(terms, weight, signed) + np.diag(steady * float((weight**2).mean()))
-        if not state.soft:
-            null = null_facts(statistic, _null_gaps(p, w, cell, filled, state, settings), share, value, settings)
-            holds = value <= null["null_high"]
-    else:
+    blocks, sizes, masses = (
+        terms,
+        _sparse(cell, np.repeat(weight[:, None], state.classes, axis=1), size)[:, filled],
+        weight,
+    )
+    if units is not None:
         _, place = np.unique(units, return_inverse=True)
-        count = int(place.max()) + 1
-        group = _sparse(place[:, None], np.ones((len(place), 1)), count).T
-        unit_mass, degrees = np.bincount(place, weight), count - 1.0
-        covariance = _covariance(group @ terms, unit_mass, signed) * count / max(count - 1, 1)
-        of_units = group @ _sparse(cell, np.repeat(weight[:, None], state.classes, axis=1), size)[:, filled]
-        typical = np.asarray(of_units.power(2).sum(axis=0)).ravel() / np.asarray(of_units.sum(axis=0)).ravel()
-        covariance += np.diag(steady * typical**2)  # pseudo-units are as large as those of the cell
+        degrees = float(place.max())
+        group = _sparse(place[:, None], np.ones((len(place), 1)), int(place.max()) + 1).T
+        blocks, sizes, masses = group @ terms, group @ sizes, np.bincount(place, weight)
+    covariance = _covariance(blocks, masses, signed) * (len(masses) / max(len(masses) - 1, 1))
+    covariance = _stabilised(covariance, sizes, mean_p)
+    if units is None and not state.soft:
+        null = null_facts(statistic, _null_gaps(p, w, cell, filled, state, settings), share, value, settings)
+        holds = value <= null["null_high"]
     covariance /= mass**2
     if holds is None and float((weight[:, None] * (y - p) ** 2).sum()) > NO_SPREAD * mass and degrees > 0:
         null = robust_facts(statistic, covariance, share, value, settings, degrees)
@@ -179,6 +179,19 @@ def _covariance(terms: Any, mass: np.ndarray, signed: np.ndarray) -> np.ndarray:
     """Σ (t − m·signed)(t − m·signed)ᵀ over the rows t of sparse terms with masses m."""
     cross = np.outer(terms.T @ mass, signed)
     return (terms.T @ terms).toarray() - cross - cross.T + float((mass**2).sum()) * np.outer(signed, signed)
+
+
+def _stabilised(covariance: np.ndarray, sizes: Any, mean_p: np.ndarray) -> np.ndarray:
+    """With two pseudo-rows (or units) at the model's probability in each cell, as large as those of the cell.
+
+    sizes: a sparse matrix (N, K) of the mass that each row or unit has in each cell.
+    """
+    total = np.asarray(sizes.sum(axis=0)).ravel()
+    squares = np.asarray(sizes.multiply(sizes).sum(axis=0)).ravel()
+    steady = SHRINKAGE_ROWS * np.clip(mean_p * (1.0 - mean_p), 0.0, None) * (squares / total) ** 2
+    number = total**2 / squares
+    scale = np.sqrt(number / (number + SHRINKAGE_ROWS))
+    return (covariance + np.diag(steady)) * np.outer(scale, scale)
 
 
 def _null_gaps(

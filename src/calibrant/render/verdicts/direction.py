@@ -147,8 +147,21 @@ def _of_classes(evidence: Evidence, tests: Sequence[CalibrationTest]) -> tuple[s
         entropy = 1 if loss.deviation > 0.0 else -1  # not significant by a robust error, but no agreement either
     if gap * entropy < 0:
         return ("mixed",)
-    sign = gap or entropy
+    sign = gap or entropy or _agreeing_sign(evidence, loss)
     return (("overconfident",) if sign > 0 else ("underconfident",)) if sign else ()
+
+
+AGREEMENT_LEVEL = 0.05
+"""The level of one statistic at which it shows a direction that another one shares."""
+
+
+def _agreeing_sign(evidence: Evidence, loss: CalibrationTest | None) -> int:
+    """The sign of NLL − entropy, if that is rejected and mean confidence − accuracy has the same sign."""
+    gap = find_test(evidence.direction, "mean_gap")
+    if loss is None or not loss.rejected or gap is None or not gap.value * loss.deviation > 0.0:
+        return 0
+    p = min(robust_p_value(gap, 0.0), robust_p_value(loss.estimate, 0.0))
+    return 0 if not p <= AGREEMENT_LEVEL else 1 if gap.value > 0.0 else -1
 
 
 # ---------------------------------------------------------------------------------------------- regression
