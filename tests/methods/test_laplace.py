@@ -268,7 +268,7 @@ def test_linearised_networks_with_batch_norm_pass_the_training_rows_once(picture
     """For the curvature alone: no prior and no draw needs statistics of its own."""
     task, network = pictures
     held = task.split(0.25)
-    monkeypatch.setattr("calibrant.methods.laplace.refresh", None)
+    monkeypatch.setattr("calibrant.methods.laplace_posterior.refresh", None)
     made = Laplace(layers="all", tune="scale").around(network, held)
     assert made.max_members is None
     assert np.isfinite(made.predict(task.x, 60).scores).all()

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from training.cases import QUICK, Normalised, rows_of  # noqa: E402
 
-from calibrant.errors import UsageError  # noqa: E402
+from calibrant.errors import FileError, UsageError  # noqa: E402
 from calibrant.methods import (  # noqa: E402
     SWAG,
     Augmentation,
@@ -199,6 +199,16 @@ def test_only_what_is_to_be_trained_is_trained(case):
          if head == "head" else set()) - ({"key.bias"} if head == "classifier" else set())  # fmt: skip
     names = {name for name, _ in module.named_parameters()}
     assert names - {"key.bias"} <= changed(module, method.fit(task, module, start="given"))
+
+
+def test_a_checkpoint_belongs_to_the_weights_that_were_given(tmp_path):
+    task, module, other = picture_task(), Backbone(), Backbone()
+    method = Vanilla(SINGLE)
+    first = method.fit(task, module, start="given", checkpoint=tmp_path, device="cpu")
+    again = method.fit(task, module, start="given", checkpoint=tmp_path, device="cpu")
+    assert torch.equal(again.outputs(task.x, 1)[0], first.outputs(task.x, 1)[0])
+    with pytest.raises(FileError, match="expected a checkpoint of this training"):
+        method.fit(task, other, start="given", checkpoint=tmp_path, device="cpu")
 
 
 def test_frozen_parameters_stay_frozen_and_lora_trains_its_adapters():

@@ -10,7 +10,8 @@ from calibrant.methods.batch_ensemble import BatchEnsemble, BatchEnsemblePosteri
 from calibrant.methods.csgld import CyclicalSGLD
 from calibrant.methods.dropout import DropoutPosterior, LastLayerDropout, MCDropout
 from calibrant.methods.ensemble import DeepEnsemble, Vanilla
-from calibrant.methods.laplace import Laplace, LaplacePosterior
+from calibrant.methods.laplace import Laplace
+from calibrant.methods.laplace_posterior import LaplacePosterior
 from calibrant.methods.last_layer_ensemble import LastLayerPosterior
 from calibrant.methods.mixture import Mixture
 from calibrant.methods.posterior import Posterior, WeightSamples

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
@@ -128,7 +129,7 @@ class Recipe:
             "outputs": self.outputs,
             "dropout": content(self.dropout),
             **({} if self.train == "all" else {"train": list(template.trained)}),
-            **({"given": True} if self.given else {}),
+            **({"given": _checksum(template.module.inner)} if self.given else {}),
             **({"fields": content(self.fields)} if self.fields else {}),
         }
 
@@ -161,6 +162,15 @@ class Recipe:
         for parameter in module.parameters():
             parameter.requires_grad_(False)
         return Template(module, tuple(sites), tuple(layers), last, trained)
+
+
+def _checksum(module: nn.Module) -> int:
+    """A checksum of all weights and buffers of a network."""
+    found = 0
+    for _, value in sorted(module.state_dict().items()):
+        flat = value.detach().cpu().contiguous().reshape(-1)
+        found = zlib.crc32(memoryview(flat.view(torch.uint8).numpy()), found) if len(flat) else found
+    return found
 
 
 @contextmanager
