@@ -46,7 +46,7 @@ CSV = {
     "missing-column-of-labels-among-many": (csv(WIDE, "--labels", "label", "--probs", "column*"), "'label'"),
     "missing-column-of-confidence": (csv(PLAIN, "--confidence", "conf", "--correct", "y"), "'conf'"),
     "one-column-as-labels-and-as-correct": (csv(PLAIN, "--labels", "y", "--correct", "y"), "'y'"),
-    "pattern-without-a-star": (csv(PLAIN, "--labels", "y", "--probs", "p_a"), "one '*'"),
+    "pattern-without-a-star": (csv(PLAIN, "--labels", "y", "--probs", "p_a"), "add --positive a or --positive b"),
     "pattern-with-two-stars": (csv(PLAIN, "--labels", "y", "--probs", "*_*"), "one '*'"),
     "pattern-that-fits-nothing": (csv(PLAIN, "--labels", "y", "--probs", "q_*"), "'p_a'"),
     "pattern-that-fits-none-of-many": (csv(WIDE, "--probs", "q_*"), "'q_*'"),
