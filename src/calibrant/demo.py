@@ -20,6 +20,7 @@ from calibrant.predictions.files.sources import Source
 from calibrant.predictions.files.tables import ColumnOptions
 from calibrant.recalibration.api import recalibrate
 from calibrant.registry.lookup import REPORT
+from calibrant.registry.metrics.proper import ACCURACY, BRIER
 from calibrant.reporting.report import check_ready, report
 from calibrant.results.evaluation import Evaluation
 
@@ -97,7 +98,9 @@ def run_llm_demo(out: Path, progress: Progress | None = None) -> tuple[list[Eval
     source = Source(FOLDER / "mmlu_pro.npz", {})
     models = read_models_of(source, ColumnOptions(drop_missing=True), "models")
     evaluation = evaluate(dict(models), by="category", progress=progress)
-    comparison = compare(dict(models), "accuracy,brier", rank_by="accuracy", units="ids", progress=progress)
+    comparison = compare(
+        dict(models), [ACCURACY.name, BRIER.name], rank_by=ACCURACY.name, units="ids", progress=progress
+    )  # fmt: skip
     files = [evaluation.save(out / "evaluation.json"), comparison.save(out / "comparison.json")]
     if not missing_extra():
         files.append(report([evaluation, comparison], out / "report.html", title=LLM_TITLE))
