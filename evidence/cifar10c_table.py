@@ -92,7 +92,8 @@ def page(done: dict[str, dict[str, float]], given: Any) -> str:
         f"Accuracy and ECE (15 equal-width bins, uncalibrated) of ResNets with public weights on {given.rows:,} test",
         "images under the 19 corruptions of [dataset shift](shift.md) at five severities, seed 0. Frost uses other",
         "textures than CIFAR-10-C, and random corruptions other draws. The weights are those of the GitHub repository",
-        "akamaster/pytorch_resnet_cifar10 (BSD-2-Clause). `python -m evidence.cifar10c_table --write` makes this page.",
+        f"akamaster/pytorch_resnet_cifar10 (BSD-2-Clause). `python -m evidence.cifar10c_table --device {given.device} "
+        "--write` made this page.",
     ]  # fmt: skip
     for metric, title in (("accuracy", "Accuracy (%)"), ("ece", "ECE (%)")):
         for depth in given.networks:

@@ -114,7 +114,8 @@ class AdaptivePrior(Objective):
 
     def after_epoch(self, look, epoch, tensors):
         losses = torch.tensor(look.validate(), dtype=torch.float64) if epoch % 2 else torch.ones(look.networks)
-        tensors["precision"].copy_(losses * 10.0 / (1.0 + tensors["squares"]))
+        squares = tensors["squares"]
+        tensors["precision"].copy_(losses.to(squares.device) * 10.0 / (1.0 + squares))
 
 
 @dataclass(frozen=True)
