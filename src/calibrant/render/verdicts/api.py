@@ -47,7 +47,7 @@ from calibrant.render.verdicts.detection import detection_verdict
 from calibrant.render.verdicts.groups_and_shift import context_points, shift_across_inputs
 from calibrant.render.verdicts.model import InputVerdict, Point, Tone, Verdict, headline, worst
 from calibrant.render.verdicts.regression import regression_verdict
-from calibrant.results.evaluation import COMPARISON, RECALIBRATION, Evaluation, Result
+from calibrant.results.evaluation import COMPARISON, RECALIBRATION, Evaluation, Result, task_of
 
 __all__ = ["InputVerdict", "Point", "Tone", "Verdict", "verdict"]
 
@@ -80,9 +80,10 @@ def _input(evaluation: Evaluation, result: Result) -> InputVerdict:
     context += tuple(_impossible_outcomes(evaluation.warnings, result))
     if result.is_check:
         return check_verdict(result, evaluation.settings, context)
-    if "outside" in facts:
+    task = task_of(facts)
+    if task == "detection":
         return detection_verdict(result, facts, context)
-    if "kind" in facts:
+    if task == "regression":
         return regression_verdict(result, facts, context)
     return classification_verdict(result, facts, context)
 

@@ -389,7 +389,8 @@ def check_verdict(result: Result, settings: Mapping[str, Any], context: tuple[Po
     """The stored verdict as findings, then what differs from what the model expects, and what the members say."""
     rule, verdict = str(settings["rule"]), result.verdict
     if verdict is None:
-        return InputVerdict(result.input, "Posterior predictive checks without a verdict", "neutral", context)
+        head = "Checked by an earlier version, without a verdict: run `calibrant check` again"
+        return InputVerdict(result.input, head, "neutral", context)
     tone = tone_of(verdict)
     surprises = {key: check.surprise(rule) for key, check in result.checks.items()}
     failed = [key for key, surprise in surprises.items() if surprise in (LOWER, HIGHER)]

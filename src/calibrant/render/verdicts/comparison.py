@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 from calibrant.errors import plain
@@ -113,11 +114,11 @@ def comparison_headline(evaluation: Evaluation) -> str:
     first = lines[0]
     while len(first) > MAX_HEADLINE and "; " in first:
         first = first.rpartition("; ")[0]
-    text = first
-    for room in (40, 24, 16, 12, 8):
+    text, short = first, re.sub(r" is not significantly different from .*", " not significantly", first)
+    for sentence, room in ((first, 40), (short, 60), (short, 40), (short, 24), (short, 16), (short, 12), (short, 8)):
         if len(text) <= MAX_HEADLINE:
             break
-        text = first
+        text = sentence
         for item in sorted(comparison.ranking, key=lambda item: -len(item.model)):
             shown = item.model if len(item.model) <= 60 else elide(plain(item.model, len(item.model)), 60)
             text = text.replace(plain(shown), elide(plain(shown), room))
