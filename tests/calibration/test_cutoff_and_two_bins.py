@@ -16,7 +16,7 @@ def judged(seed, n, shift=0.0, decimals=None):
 
 
 def values(predictions, spec):
-    return cal.evaluate(predictions, spec, curves=False, resamples=200)[spec]
+    return cal.evaluate(predictions, spec, curves=False, resamples=1000)[spec]
 
 
 @pytest.mark.parametrize("decimals", [None, 1])

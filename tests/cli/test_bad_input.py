@@ -275,7 +275,7 @@ USAGE = {
     "unknown-option-of-a-metric": (sound("-m", "ece(bin=10)"), "did you mean 'bins'?"),
     "option-of-a-metric-without-any": (sound("-m", "accuracy(bins=3)"), "expected no options"),
     "bad-value-of-an-option": (sound("-m", "ece(bins=ten)"), "integer"),
-    "value-of-an-option-out-of-range": (sound("-m", "ece(bins=0)"), "at least 1"),
+    "value-of-an-option-out-of-range": (sound("-m", "ece(bins=0)"), "an integer from 1 to"),
     "option-without-a-value": (sound("-m", "ece(bins)"), "option=value"),
     "malformed-spec": (sound("-m", "ece(bins=10"), "'ece(bins=10'"),
     "malformed-name": (sound("-m", "nll;brier"), "NAME"),

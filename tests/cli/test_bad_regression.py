@@ -156,7 +156,7 @@ ARRAYS = {
 USAGE = {
     "metric-of-classes": (npz(GAUSSIAN, "-m", "ece"), "not defined for regression"),
     "metric-of-numbers-for-classes": (npz({}, "-m", "crps", logits=LOGITS), "not defined for classification"),
-    "metric-without-outcome": (npz(GAUSSIAN, "-m", "nll", y=None), "nll: it needs y"),
+    "metric-without-outcome": (npz(GAUSSIAN, "-m", "nll", y=None), "nll (it needs y)"),
     "metric-of-distributions-for-quantiles": (npz(AT_LEVELS, "-m", "crps"), "not quantiles"),
     "density-of-samples": (npz(DRAWN, "-m", "nll"), "it needs a density"),
     "level-that-is-not-there": (npz(AT_LEVELS, "-m", "pinball(level=0.3)"), "0.1, 0.5, 0.9"),

@@ -7,7 +7,7 @@ from evaluations import evaluate_with
 import calibrant as cal
 
 N = 150
-WITHOUT = ("kde_tce", "ace", "tace", "hosmer_lemeshow", "log_e_value", "ce", "skce")
+WITHOUT = ("kde_tce", "ace", "tace", "hosmer_lemeshow", "log_e_value", "ce", "skce", "two_bin_error")
 """Metrics that have no weighted form, and say so."""
 METRICS = [
     name

@@ -256,5 +256,5 @@ def test_other_points_are_refused(change):
 def test_options_are_checked():
     with pytest.raises(UsageError, match="fitted or inside"):
         IsotonicCalibration(ends="open")
-    with pytest.raises(UsageError, match="at least"):
+    with pytest.raises(UsageError, match="a number from"):
         MulticlassIsotonic(identity=0.0)

@@ -195,7 +195,7 @@ DATASETS = {
         ),
         Dataset(
             "criteo_sample", "8,000 rows of the Criteo display-advertising challenge", "Criteo's terms: non-commercial",
-            "Criteo (2014), Display Advertising Challenge", "0.6 MB",
+            "Criteo Labs, Display Advertising Challenge, 2014", "0.6 MB",
             (Stored("tabular/criteo_sample_8000.npz",
                     {"label": (8_000,), "integer": (8_000, 13), "categorical_hash": (8_000, 26),
                      "categorical_missing": (8_000, 26), "split": (8_000,)},

@@ -138,7 +138,8 @@ def surely_valid(block: np.ndarray, kind: str) -> bool:
         return bool(block.max() < np.inf and block.min() > -np.inf)
     if not block.min() >= 0:
         return False
-    sums = block.reshape(-1, block.shape[2]) @ np.ones(block.shape[2], block.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = block.reshape(-1, block.shape[2]) @ np.ones(block.shape[2], block.dtype)
     return bool(sums.max() <= 1.0 + 0.9 * SUM_TOLERANCE and sums.min() >= 1.0 - 0.9 * SUM_TOLERANCE)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from calibrant.errors import FileError, UsageError, did_you_mean, show
 from calibrant.predictions.arrays import NUMBER_KEYS, SCORE_KEYS, row_axis
 from calibrant.predictions.files.binary import LazyArray, LazyArrays
+from calibrant.records import Record
 
 SPREAD = ("mean", "std", "var")
 NUMERIC = ("y", "weights", "confidence", *NUMBER_KEYS)
@@ -38,8 +39,8 @@ READING = (
 TRUE, FALSE = {"1", "true", "yes", "t"}, {"0", "false", "no", "f"}
 
 
-@dataclass(frozen=True)
-class ColumnOptions:
+@dataclass(frozen=True, repr=False)
+class ColumnOptions(Record):
     """The columns of a table, or the fields of a log, that hold each array; patterns with one `*` for scores."""
 
     labels: str | None = None

@@ -107,7 +107,8 @@ CWCE = binned_class_error(
 )
 
 CWCE_OF_ROWS = replace(
-    CWCE, name="cwce_of_rows", needs=LABELS, merge="rows", interval_columns=lambda spec, predictions: frozenset(),
+    CWCE, name=f"{CWCE.name}_of_rows", needs=LABELS, merge="rows",
+    interval_columns=lambda spec, predictions: frozenset(),
     required_columns=lambda spec, predictions: frozenset(("class", k) for k in range(predictions.classes)),
     accumulate=lambda spec, predictions: class_rows_metric(predictions.classes, int(spec["bins"]), float(spec["p"])),
 )  # fmt: skip

@@ -79,7 +79,8 @@ class NullMean(Mean):
             return replace(estimate, p_value=self._student())
         variance, third = self.variance.value(), self.third.value()
         error = math.sqrt(variance) / mass
-        skewness = third / variance**1.5 if variance > 0 else 0.0
+        cube = variance**1.5  # 0 where the variance is next to nothing
+        skewness = third / cube if cube > 0 else 0.0
         low, high = (null_mean.quantile(0.5 + side * settings.level / 2.0, skewness) * error for side in (-1, 1))
         lightest, heaviest = self.weights
         step = self.step * lightest if lightest == heaviest else 0.0

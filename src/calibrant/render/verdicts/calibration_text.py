@@ -144,8 +144,9 @@ def _mean_and_shape_headline(
     if direction:
         first = _upper(slope_first[direction[0]])
         if len(direction) > 1:
-            brief = [f"{first}; {direction[1].replace('_', ' ')}"]
-            return headline(f"{first}; {mean_first[direction[1]]}", *brief, first)
+            brief = {"overestimates": "too high", "underestimates": "too low"}.get(direction[1])
+            brief = brief or direction[1].replace("_", " ")
+            return headline(f"{first}; {mean_first[direction[1]]}", f"{first}; {brief}", first)
         return headline(first)
     gap = next((test for test in tests if _name(test.metric) == "mean_gap"), None)
     if gap is not None and abs(gap.deviation) >= gap.relevant_error:
