@@ -276,7 +276,7 @@ def test_weights_mixtures_and_samples_are_refused_with_a_reason():
         cal.measure(cal.Classification.from_probs(p, drawn(p)), "skce(form=block,block=1)")
     with pytest.raises(cal.CalibrantError, match="one Gaussian per row"):
         cal.measure(cal.Regression.from_samples(np.random.default_rng(0).random((5, 4)), y=np.zeros(4)), "skce")
-    with pytest.raises(cal.CalibrantError, match="one Gaussian a row"):
+    with pytest.raises(cal.CalibrantError, match="one Gaussian per row"):
         cal.measure(cal.Regression.from_gaussian(np.zeros((2, 4)), np.ones((2, 4)), y=np.zeros(4)), "skce")
 
 
