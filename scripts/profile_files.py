@@ -100,8 +100,9 @@ def record(arguments: list[str], file: str) -> list[tuple[str, str]]:
 
 
 def profile(arguments: list[str], file: Path) -> list[tuple[str, str]]:
-    """As `record`, in a fresh process, so that nothing is cached."""
+    """As `record`, in a fresh process; a run before it compiles the kernels, which is not part of the path."""
     command = [sys.executable, __file__, "--record", str(file), *arguments]
+    subprocess.run(command, capture_output=True, check=True)  # compiles what was not compiled yet
     process = subprocess.run(command, capture_output=True, text=True, check=True)
     return [(path, name) for path, name in json.loads(process.stdout.splitlines()[-1])]
 

@@ -312,7 +312,7 @@ def _notes(run: InputCheck, draws: int | str, groups: list[Group], checks: Mappi
         text = f"with {draws} draws no single one of {most} groups can be significant after correction"
         out.append(Note("too-few-draws", f"{name}: {text}; use --draws {math.ceil(most / 0.025)}"))
     known = sum(check.passed_interval is not None for check in checks.values())
-    none_fails = all(check.passed_interval is not False for check in checks.values())
+    none_fails = all(check.passed() is not False for check in checks.values())
     if draws != EXACT and none_fails and 2.0 * known > LEVEL * (int(draws) + 1):
         text = f"with {draws} draws no single one of {count(known, 'statistic')} can be significant after correction"
         out.append(Note("too-few-draws", f"{name}: {text}; use --draws {math.ceil(2.0 * known / LEVEL)}"))

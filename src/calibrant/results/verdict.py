@@ -133,8 +133,6 @@ class Verdict(Stored):
 
 
 UNTESTED = "Calibration not tested"
-NO_VERDICT = "Calibration not tested: no verdict is stored, evaluate again"
-"""For evaluations without intervals, and those of earlier versions."""
 UNLABELLED = Verdict(NOT_TESTED, headline=UNTESTED, details=("there are no labels",))
 NO_CONFIDENCE = Verdict(NOT_TESTED, headline="Calibration not tested: no confidence")
 NOT_REQUESTED = Verdict(

@@ -29,7 +29,7 @@ from calibrant.render.verdicts.model import (
     worst,
 )
 from calibrant.results.evaluation import Result
-from calibrant.results.verdict import NO_VERDICT, NOT_TESTED
+from calibrant.results.verdict import NOT_TESTED, UNTESTED
 
 USEFUL_AUROC = 0.7
 """An AUROC of errors by uncertainty from which uncertainty identifies errors."""
@@ -60,7 +60,7 @@ def classification_verdict(result: Result, facts: Mapping[str, Any], context: tu
     else:
         confidence = "" if math.isnan(belief.confidence) else f", mean confidence {format_percent(belief.confidence)}"
         text = f"Accuracy {format_percent(belief.accuracy)}{confidence} (n = {facts['n']})"
-        untested = NO_VERDICT if result.verdict is None else result.verdict.headline
+        untested = UNTESTED if result.verdict is None else result.verdict.headline
         head = headline(f"{text}; {untested[:1].lower()}{untested[1:]}", text)
     return InputVerdict(result.input, head, tone_of_input(result, points), points, word_of(result))
 
