@@ -68,7 +68,7 @@ def _setting(values: tuple[float, ...]) -> str:
 
 
 def page(text: str) -> str:
-    """The page with its tables written anew."""
+    """The page with its tables rewritten."""
     before, _, rest = text.partition(START)
     return f"{before}{START}\n\n{tables()}\n{END}{rest.partition(END)[2]}"
 

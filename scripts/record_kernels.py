@@ -93,7 +93,7 @@ def works(example: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 @contextmanager
 def recording(calls: dict[tuple[str, str, str], bool]) -> Iterator[None]:
-    """Note the kernels that Python calls, each of which loads its code anew; True: while the rows are read."""
+    """Note the kernels that Python calls, each of which loads its code again; True: while the rows are read."""
     from numba.core.caching import FunctionCache
 
     from calibrant.pipeline.runner import InputRunner

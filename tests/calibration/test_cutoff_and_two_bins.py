@@ -85,8 +85,8 @@ def test_level_under_calibration_and_power(spec):
     """
     above = sum((e := values(judged(seed, 100), spec)).value > e.null_high for seed in range(400))
     assert 0.025 - 3 * 0.0078 <= above / 400 <= 0.025 + 3 * 0.0078
-    power = np.mean([(e := values(judged(seed, 400, 0.12), spec)).value > e.null_high for seed in range(20)])
-    assert power >= 0.8
+    power = np.mean([(e := values(judged(seed, 600, 0.12), spec)).value > e.null_high for seed in range(40)])
+    assert power > 0.9
 
 
 def test_interval_of_the_cutoff_error_covers():

@@ -109,7 +109,7 @@ class Compilation:
         self.unfinished = set(missing)
         self.changed = threading.Condition()
         self.helpers: list[subprocess.Popen[str]] = []
-        # a notebook or a Python prompt that waits without a bar of its own is told why
+        # a notebook or a Python prompt has no progress bar: show why it waits
         self.shown = bool(missing) and (hasattr(sys, "ps1") or "ipykernel" in sys.modules)
         useful = int(sum(kernel.seconds for kernel in missing) / HELPER_SECONDS)
         for _ in range(min((threads or available_threads()) - 1, useful, len(missing) - 1)):

@@ -136,7 +136,7 @@ class Method(ABC):
         seed : int
             Seed of all random numbers.
         start : {"given", "fresh"}, optional
-            "given" continues from the weights of an `nn.Module`, "fresh" initialises them anew; a module needs one of
+            "given" continues from the weights of an `nn.Module`, "fresh" reinitialises them; a module needs one of
             the two. Architectures and functions start fresh.
         train : {"all", "last"} or patterns
             Of a given network, the parameters to train: all that are not frozen, those of the last layer, or those

@@ -1,6 +1,6 @@
 """Ensembles of last layers on one frozen backbone: the cheapest ensemble of a network that is already trained.
 
-The last layer of each member is initialised anew and trained in its own order of rows; all others are shared, so that
+The last layer of each member is reinitialised and trained in its own order of rows; all others are shared, so that
 they are computed once for all members. The members know nothing of the uncertainty of the features.
 """
 
